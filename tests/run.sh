@@ -100,10 +100,10 @@ rust_tests() {
     cargo build --workspace --locked "${examples[@]/#/--example=}" || return
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --config-file tests/nextest.toml --workspace --locked --lib --bins --tests --no-fail-fast \
-            --success-output final -E 'not (test(on_wgpu) or test(on_gpu))' 2>&1 | tee "$log" || status=$?
+            --success-output final -E 'not test(on_gpu)' 2>&1 | tee "$log" || status=$?
     else
         cargo test --workspace --locked --no-fail-fast --lib --bins --tests -- --nocapture \
-            --skip on_wgpu --skip on_gpu 2>&1 | tee "$log" || status=$?
+            --skip on_gpu 2>&1 | tee "$log" || status=$?
     fi
     count_skips "$log"
     return "$status"
@@ -113,7 +113,7 @@ rust_tests() {
 # each kernel once, which takes most of their time, and nextest starts a process a test.
 gpu_tests() {
     cargo test --workspace --locked --no-fail-fast --lib --test bert --test train --test cross_entropy -- \
-        on_wgpu on_gpu --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
+        on_gpu --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
         tee "$results/gpu.log"
 }
 

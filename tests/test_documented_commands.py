@@ -72,7 +72,7 @@ COMMANDS = {
         (".venv/bin/python tests/bench/bench.py --newcomer --repeats 1", "| error to fix |"),
     ".venv/bin/python tests/bench/bench.py --train --torch --device cuda": None,  # needs a GPU
     "cargo nextest run --workspace -E 'test(a_module_is_placed_on_cuda)'": None,  # needs a GPU
-    "cargo test --workspace --lib --test bert --test train --test cross_entropy -- on_wgpu on_gpu --test-threads=1": None,  # a part of tests/run.sh
+    "cargo test --workspace --lib --test bert --test train --test cross_entropy -- on_gpu --test-threads=1": None,  # a part of tests/run.sh
     "cargo run --example bfloat16 -- --batch 16 --seq 64": None,  # measurements: they link burn once more each
     "cargo run --example bfloat16 -- --batch 8 --seq 512": None,
     "cargo run --example replica_cost -- --batch 32 --seq 20 --steps 15": None,

@@ -59,6 +59,7 @@ mod grouping;
 mod label_sets;
 pub mod masking;
 pub mod numeric;
+mod packing;
 mod parts;
 pub mod pipeline;
 pub mod prefetch;

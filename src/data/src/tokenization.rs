@@ -90,7 +90,7 @@ impl Dataset {
 
     /// What a function makes of the tokens of every example, in their order. Of a large data set the tokens are read from
     /// the tokenizer's cache, or written to it.
-    fn encoded_by<T: Send, I: IntoIterator<Item = T>>(
+    pub(crate) fn encoded_by<T: Send, I: IntoIterator<Item = T>>(
         &self,
         tokenizer: &dyn Tokenize,
         form: &Form,

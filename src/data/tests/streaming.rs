@@ -366,6 +366,44 @@ fn prompts_with_choices_are_those_of_a_data_set() {
     }
 }
 
+/// Lists of choices in the columns of Parquet and Arrow files, row group by row group.
+#[test]
+fn lists_of_choices_are_those_of_a_data_set() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+    let columns = Columns::new().text("start").choices(["endings"]);
+    let of = |name: &str, columns: &Columns| {
+        let path = files.join(name);
+        match name.ends_with("parquet") {
+            true => (
+                Stream::parquet_with(&path, columns),
+                Dataset::parquet_with(&path, columns),
+            ),
+            false => (
+                Stream::arrow_with(&path, columns),
+                Dataset::arrow_with(&path, columns),
+            ),
+        }
+    };
+    for name in ["choices.parquet", "choices.arrow"] {
+        let (stream, data) = of(name, &columns.clone().label("right"));
+        let held = data.as_ref().expect("prompts");
+        assert_eq!((held.len(), held[2].class()), (4, Some(0)));
+        let second = ["game", "mail client"].map(str::to_owned);
+        assert_eq!(held[1].choices(), Some(&second[..]));
+        let read = tokens(stream.as_ref().expect("prompts"), 32);
+        let held = held.tokenize_choices(&Letters, 32).expect("tokens");
+        let expected: Vec<Batch> = held.batch(3).expect("a size").collect();
+        assert!(batches(&read, 3) == expected, "{name}");
+        same(stream, data);
+        // The lists of another column are no choices, and neither are texts.
+        for column in ["start", "right", "nowhere"] {
+            let (stream, data) = of(name, &Columns::new().text("start").choices([column]));
+            assert!(data.is_err(), "{name}: {column}");
+            same(stream, data);
+        }
+    }
+}
+
 #[test]
 fn batches_of_similar_length_are_those_of_a_data_set() {
     let folder = TempDir::new().expect("a folder");

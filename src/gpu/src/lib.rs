@@ -16,6 +16,8 @@ mod linear;
 mod operations;
 mod optimizer;
 mod sum;
+#[doc(hidden)]
+pub mod testing;
 
 pub use cross_entropy::{Targets, cross_entropy};
 pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm, masked_softmax};

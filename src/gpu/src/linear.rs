@@ -1,8 +1,8 @@
 //! Layers with weights as checkpoints store them, [outputs, inputs]. Products are burn's; the gradient of the weights
 //! comes in their own order, so that nobody has to copy it into that order, and GELU is one launch with the bias.
 //!
-//! Where x and the weights are float16, products read and write float16 and add in float32, in both directions, and what
-//! is kept for the backward pass is float16. Biases, outputs and the gradient that comes in are float32.
+//! Where x and the weights are float16 (or bfloat16), products read and write that type and add in float32, in both
+//! directions, and what is kept for the backward pass has it. Biases, outputs and the gradient that comes in are float32.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -18,7 +18,7 @@ use crate::operations::Kernels;
 /// `x · weightᵀ + bias`.
 ///
 /// # Shapes
-/// x [T, I]; weight [O, I], both float32 or both float16; bias `[O]` → [T, O]
+/// x [T, I]; weight [O, I], of the same type; bias `[O]` → [T, O]
 pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gpu_linear(
         x.into_dispatch(),
@@ -70,6 +70,7 @@ fn in_f32(tensor: Primitive) -> Primitive {
 fn as_type_of(tensor: Primitive, other: &Primitive) -> Primitive {
     match other.dtype() {
         DType::F16 => Cube::float_cast(tensor, FloatDType::F16),
+        DType::BF16 => Cube::float_cast(tensor, FloatDType::BF16),
         _ => tensor,
     }
 }

@@ -2,15 +2,11 @@
 //! Mesa's software one is enough.
 
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{Device, DeviceType, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use stratoscope_gpu::{Targets, count_launches, cross_entropy};
 
 fn adapter() -> Option<Device> {
-    let found = Device::enumerate(DeviceType::Wgpu).into_iter().next();
-    if found.is_none() {
-        println!("skipped: wgpu finds no adapter");
-    }
-    found.map(|device| device.autodiff())
+    stratoscope_gpu::testing::device().map(|device| device.autodiff())
 }
 
 /// Numbers between −4 and 4 that look random and are always the same.

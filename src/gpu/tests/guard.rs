@@ -1,7 +1,7 @@
 //! Products with one column, which burn's own fusion computes wrong: with the guard they are right, by themselves and
 //! with operations after them, forward and backward. Needs an adapter; Mesa's software one is enough.
 
-use burn::tensor::{Device, DeviceType, Tensor};
+use burn::tensor::{Device, Tensor};
 
 fn numbers(count: usize) -> Vec<f32> {
     let number = |at: usize| ((at * 7 + 3) % 11) as f32 / 5.0 - 1.0;
@@ -35,8 +35,7 @@ fn step(rows: usize, inputs: usize, device: &Device) -> Vec<f32> {
 
 #[test]
 fn a_product_with_one_column_is_right_with_what_follows() {
-    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+    let Some(device) = stratoscope_gpu::testing::device() else {
         return;
     };
     // So that a person sees what burn does alone: STRATOSCOPE_UNGUARDED=1

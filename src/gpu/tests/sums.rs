@@ -1,12 +1,11 @@
 //! Sums over many elements, by our kernels. Needs an adapter; Mesa's software one is enough.
 
-use burn::tensor::{Device, DeviceType, Tensor};
+use burn::tensor::Tensor;
 use stratoscope_gpu::{Flat, squares};
 
 #[test]
 fn squares_of_many_tensors() {
-    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+    let Some(device) = stratoscope_gpu::testing::device() else {
         return;
     };
     // More tensors than one launch takes, and one that is larger than all units of a launch together.
@@ -26,8 +25,7 @@ fn squares_of_many_tensors() {
 /// 65 535 turns.
 #[test]
 fn sums_of_many_elements() {
-    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+    let Some(device) = stratoscope_gpu::testing::device() else {
         return;
     };
     let device = device.autodiff();

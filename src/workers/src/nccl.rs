@@ -365,4 +365,63 @@ mod tests {
         assert_eq!(joined.err(), Some(fault));
         assert_eq!(version(), None);
     }
+
+    fn begun(name: &[u8], place: (usize, usize)) -> Outcome<Nccl> {
+        Nccl::join(name, place, 0, Duration::from_secs(20))
+    }
+
+    /// Whether there is no NCCL; with a line that `tests/run.sh` counts.
+    fn is_missing() -> bool {
+        let missing = find().err();
+        if let Some(missing) = &missing {
+            println!("skipped: {missing}");
+        }
+        missing.is_some()
+    }
+
+    /// A group of one needs one GPU: sums, counted bytes, and the end from another thread.
+    #[test]
+    fn a_group_of_one_on_gpu() {
+        if is_missing() {
+            return;
+        }
+        let name = new_name().expect("NCCL is there");
+        let group = begun(&name, (0, 1)).expect("there is a GPU");
+        group.wait().expect("nobody else is awaited");
+        // All of them are numbers of bfloat16.
+        let given: Vec<f32> = (0..60_000_u16).map(|at| f32::from(at % 256)).collect();
+        for precision in [Precision::Float32, Precision::Bfloat16] {
+            let mut values = given.clone();
+            group
+                .all_reduce(&mut values, precision)
+                .expect("one of them");
+            assert_eq!(values, given);
+        }
+        assert_eq!(group.bytes_sent(), 6 * given.len() as u64);
+        group.closer().close();
+        let after = group.all_reduce(&mut [1.0], Precision::Float32);
+        assert_eq!(after, Err(Fault::Aborted));
+    }
+
+    /// NCCL refuses two members with one GPU, and its reason is what a user reads.
+    #[test]
+    fn two_members_with_one_device_on_gpu() {
+        if is_missing() {
+            return;
+        }
+        let name = new_name().expect("NCCL is there");
+        let reasons = std::thread::scope(|scope| {
+            let members = [0, 1].map(|at| {
+                let name = &name;
+                scope.spawn(move || begun(name, (at, 2)).and_then(|group| group.wait()))
+            });
+            members.map(|member| member.join().expect("no panic"))
+        });
+        for reason in reasons {
+            let Err(Fault::Failed(reason)) = reason else {
+                panic!("{reason:?}");
+            };
+            assert!(reason.contains("Duplicate GPU"), "{reason}");
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! gradients to 1e-4 of the largest element of the tensor compared, or of 1 if all are smaller: some gradients, such
 //! as that of a key's bias, are 0 except for rounding errors.
 
-use burn::tensor::{Device, DeviceType, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::*;
 
@@ -164,23 +164,22 @@ fn embedding_agrees() {
 
 /// The portable form on another backend gives the same results as the fused one on the CPU, including dropout masks.
 #[test]
-fn the_same_masks_on_wgpu() {
-    let Some(wgpu) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+fn the_same_masks_on_gpu() {
+    let Some(gpu) = stratoscope_gpu::testing::device() else {
         return;
     };
     let x = values([2, 7, 24], 1).inner();
     let mask = ragged(2, 7).inner();
-    let on_wgpu = Tensor::from_data(x.to_data(), &wgpu);
-    let mask_on_wgpu = Tensor::from_data(mask.to_data(), &wgpu);
+    let x_there = Tensor::from_data(x.to_data(), &gpu);
+    let mask_there = Tensor::from_data(mask.to_data(), &gpu);
     let dropped = dropout(x.clone(), RATE, KEY);
     assert_eq!(
-        numbers(dropout(on_wgpu.clone(), RATE, KEY)),
+        numbers(dropout(x_there.clone(), RATE, KEY)),
         numbers(dropped)
     );
     let attend =
         |x: Tensor<3>, mask| attention(x.clone(), x.clone(), x, 3, mask, Some((RATE, KEY)));
-    let (found, expected) = (attend(on_wgpu, mask_on_wgpu), attend(x, mask));
+    let (found, expected) = (attend(x_there, mask_there), attend(x, mask));
     assert_close("attention", &numbers(found), &numbers(expected), 1e-5);
 }
 

@@ -6,7 +6,7 @@ use stratoscope_gpu::{self as kernels, Dropped, Lookup};
 
 use super::key::Mask;
 use super::portable::split;
-use super::precision::{in_f16, is_whole};
+use super::precision::half;
 use crate::taps;
 
 /// Whether a tensor is one the kernels take. Where somebody looks at single operations there are none.
@@ -25,9 +25,9 @@ impl From<Mask> for Dropped {
     }
 }
 
-/// Whether the embeddings are one launch. Under a policy of 16 bits each of their parts is rounded.
+/// Whether the embeddings are one launch.
 pub(super) fn embeds(lookup: &Lookup) -> bool {
-    !taps::is_by_operation() && is_whole() && kernels::takes_embeddings(lookup)
+    !taps::is_by_operation() && kernels::takes_embeddings(lookup)
 }
 
 pub(super) fn embed(
@@ -48,19 +48,19 @@ pub(super) fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> T
     by_rows(x, |x| kernels::linear_gelu(factor(x), factor(weight), bias))
 }
 
-/// What a product multiplies: float16 under that precision, so that products read and keep 16 bits.
+/// What a product multiplies: numbers of 16 bits under such a precision, so that products read and keep 16 bits.
 pub(super) fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
-    match in_f16() && tensor.dtype() != DType::F16 {
-        true => tensor.cast(FloatDType::F16),
-        false => tensor,
+    match half() {
+        Some(half) if tensor.dtype() == DType::F32 => tensor.cast(half),
+        _ => tensor,
     }
 }
 
 /// What a product put out, in float32.
 fn widened<const D: usize>(product: Tensor<D>) -> Tensor<D> {
-    match in_f16() {
-        true => product.cast(FloatDType::F32),
-        false => product,
+    match half() {
+        Some(_) => product.cast(FloatDType::F32),
+        None => product,
     }
 }
 

@@ -5,10 +5,10 @@
 //! normalizations, softmax and activations compute in it.
 //! [`bfloat16_on_cpu`] tells what does the multiplication. Where somebody looks at single operations, they are emulated.
 //!
-//! **float16 on GPUs**: what products multiply and put out is float16, and so is what they keep for the backward pass; they
-//! add in float32. What lies between products computes in float32, and its outputs are rounded.
+//! **float16 and bfloat16 on GPUs**: what products multiply and put out has 16 bits, and so has what they keep for the
+//! backward pass; they add in float32. What lies between products is float32.
 //!
-//! **float16 on the CPU, and bfloat16 on GPUs,** is emulated: an operation computes in float32, and its output is rounded to
+//! **float16 on the CPU** is emulated: an operation computes in float32, and its output is rounded to
 //! the nearest 16-bit number; so are the weights it reads. In the backward pass the gradient is rounded at the same
 //! places, so it underflows and overflows as in float16. Inside an operation sums are accumulated in float32, as on
 //! tensor cores. The emulation saves neither memory nor time.
@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 use burn::tensor::{FloatDType, Tensor};
 
-use super::{cpu, fused};
+use super::{cpu, fused, gpu};
 use crate::operation;
 
 /// The format of 16 bits, if any.
@@ -60,14 +60,9 @@ impl Precision {
     }
 }
 
-/// Whether the pass of this thread computes in float32.
-pub(super) fn is_whole() -> bool {
-    CURRENT.get() == Precision::Float32
-}
-
-/// Whether the pass of this thread computes in float16.
-pub(super) fn in_f16() -> bool {
-    CURRENT.get() == Precision::Float16
+/// What products of the pass of this thread multiply on a GPU, if not float32.
+pub(super) fn half() -> Option<FloatDType> {
+    CURRENT.get().half()
 }
 
 /// Whether the pass of this thread computes in bfloat16.
@@ -96,11 +91,12 @@ pub fn bfloat16_on_cpu() -> Bfloat16 {
     }
 }
 
-/// The tensor rounded to the current precision, as float32. Its gradient is rounded likewise. Under bfloat16 a float32
-/// tensor on the CPU stays as it is, because there products round what they multiply.
+/// The tensor rounded to the current precision, as float32. Its gradient is rounded likewise. A float32 tensor on a GPU, and
+/// under bfloat16 one on the CPU, stays as it is, because there products round what they multiply.
 pub fn rounded<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     match CURRENT.get().half() {
         None => tensor,
+        Some(_) if gpu::takes(&tensor) => tensor,
         Some(FloatDType::BF16) if fused::takes(&tensor) => tensor,
         Some(half) => operation!("round to 16 bits", [tensor], {
             tensor.cast(half).cast(FloatDType::F32)

@@ -1,7 +1,7 @@
 //! Activations, loss and every gradient of the tiny models, on the CPU and on wgpu.
 
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, DeviceType, Int, Tensor, TensorData, activation};
+use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 use stratoscope_bert::{LoadOptions, Mode, checkpoint, gradient, named_parameters};
 
 use crate::fixtures::{Case, as_f64, difference, parity};
@@ -117,9 +117,8 @@ fn regression_on_flex() {
 
 /// One test, since the first step compiles every kernel anew.
 #[test]
-fn classification_on_wgpu() {
-    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+fn classification_on_gpu() {
+    let Some(device) = stratoscope_gpu::testing::device() else {
         return;
     };
     check("tiny-bert/sequence-classification", &device);

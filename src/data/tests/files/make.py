@@ -67,4 +67,14 @@ write(
         ], answer),
     }),
 )
+write(
+    "choices.parquet",
+    pa.table({
+        "start": ["the server", "a chess", "the font", "it"],
+        "endings": [["serves mail", "plays"], ["game", "mail client"], ["is\nbold", "sings"], ["rains", ""]],
+        "right": pa.array([0, 0, 0, 1], pa.int64()),
+    }),
+    {"start": text, "endings": {"feature": text, "_type": "List"}, "right": {"dtype": "int64", "_type": "Value"}},
+    row_group_size=3,
+)
 write("empty.parquet", pa.table({"text": pa.array([], pa.string()), "label": pa.array([], pa.int64())}))

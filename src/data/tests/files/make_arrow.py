@@ -46,6 +46,15 @@ save(
     {"id": Value("string"), "tokens": Sequence(Value("string")),
      "ner_tags": Sequence(ClassLabel(names=["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]))},
 )
+save(
+    "choices.arrow",
+    {
+        "start": ["the server", "a chess", "the font", "it"],
+        "endings": [["serves mail", "plays"], ["game", "mail client"], ["is\nbold", "sings"], ["rains", ""]],
+        "right": [0, 0, 0, 1],
+    },
+    {"start": Value("string"), "endings": Sequence(Value("string")), "right": Value("int64")},
+)
 context = "Zoë wrote the manual in London."
 save(
     "questions.arrow",

@@ -7,10 +7,9 @@
 //! (four times the speed of float32) or AVX512-BF16 (up to twice) where the processor has them; what the layers keep for
 //! the backward pass is held in 16 bits and takes half the memory. On a processor with neither (or with
 //! `STRATOSCOPE_CPU=x86-64-v4` or lower) the same numbers are multiplied in float32: the memory is saved, the time is not.
-//! `mixed_float16` **is computed in float16 on a GPU** that has it (wgpu: the adapter's `SHADER_F16`): products read and put
+//! **On a GPU that has the type** (float16: CUDA and adapters of wgpu with `SHADER_F16`; bfloat16: CUDA) products read and put
 //! out 16 bits, add in float32, and keep 16 bits for the backward pass. A GPU without it is refused (SC0714).
-//! `mixed_float16` on the CPU, and `mixed_bfloat16` on a GPU, are emulated: what a layer puts out is rounded (see
-//! `stratoscope_bert::ops::Precision`). It shows what such a run learns and loses, not how fast it would be. The receipt
+//! `mixed_float16` on the CPU is emulated: what a layer puts out is rounded (see `stratoscope_bert::ops::Precision`). It shows what such a run learns and loses, not how fast it would be. The receipt
 //! of `compile!` tells which of these a model does.
 
 use std::fmt;
@@ -116,32 +115,33 @@ impl Policy {
         }
     }
 
-    fn emulated(self) -> String {
+    /// What computes in 16 bits on GPUs, in words.
+    fn on_gpus(self) -> String {
         let half = self.name().trim_start_matches("mixed_");
         format!(
-            "{self}, emulated: what layers put out is rounded to {half}, weights and moments are float32"
+            "{self}: products on the GPU read and put out {half}, add in float32, and keep {half} for the backward pass; \
+             weights, moments and what lies between products are float32"
         )
     }
 
     /// What computes in float16 on so many CPUs and GPUs, in words.
     fn in_float16(self, cpus: usize, gpus: usize) -> String {
-        if gpus == 0 {
-            return self.emulated();
+        match (cpus, gpus) {
+            (_, 0) => format!(
+                "{self}, emulated: what layers put out is rounded to float16, weights and moments are float32"
+            ),
+            (0, _) => self.on_gpus(),
+            _ => format!(
+                "{}; on the CPU it is emulated: what layers put out is rounded",
+                self.on_gpus()
+            ),
         }
-        let others = match cpus {
-            0 => "",
-            _ => "; on the CPU it is emulated: what layers put out is rounded",
-        };
-        format!(
-            "{self}: products on the GPU read and put out float16, add in float32, and keep float16 for the backward \
-             pass; weights, moments and what lies between products are float32{others}"
-        )
     }
 
-    /// What computes in bfloat16 on so many CPUs and other devices, in words.
-    fn in_bfloat16(self, cpus: usize, others: usize, on_cpu: Bfloat16) -> String {
+    /// What computes in bfloat16 on so many CPUs and GPUs, in words.
+    fn in_bfloat16(self, cpus: usize, gpus: usize, on_cpu: Bfloat16) -> String {
         if cpus == 0 {
-            return self.emulated();
+            return self.on_gpus();
         }
         let what = match on_cpu {
             Bfloat16::Amx => "native: products multiply bfloat16 with AMX and add in float32",
@@ -153,12 +153,12 @@ impl Policy {
                  which saves memory but no time"
             }
         };
-        let others = match others {
+        let on_gpus = match gpus {
             0 => "",
-            _ => "; on other devices than the CPU what layers put out is rounded instead",
+            _ => "; products on the GPU read and put out bfloat16 and add in float32",
         };
         format!(
-            "{self}, {what}; activations are kept in bfloat16, weights and moments in float32{others}"
+            "{self}, {what}; activations are kept in bfloat16, weights and moments in float32{on_gpus}"
         )
     }
 }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_receipt_tells_what_multiplies() {
-        let text = |cpus, others, on_cpu| Policy::MixedBfloat16.in_bfloat16(cpus, others, on_cpu);
+        let text = |cpus, gpus, on_cpu| Policy::MixedBfloat16.in_bfloat16(cpus, gpus, on_cpu);
         let native = text(1, 0, Bfloat16::Avx512Bf16);
         assert!(native.starts_with("mixed_bfloat16, native"), "{native}");
         let emulated = text(2, 0, Bfloat16::Emulated);
@@ -237,14 +237,14 @@ mod tests {
             emulated.starts_with("mixed_bfloat16, emulated") && emulated.contains("no time"),
             "{emulated}"
         );
-        let rounded = text(0, 1, Bfloat16::Avx512Bf16);
+        let gpu = text(0, 1, Bfloat16::Avx512Bf16);
         assert!(
-            rounded.contains("put out is rounded to bfloat16"),
-            "{rounded}"
+            gpu.contains("read and put out bfloat16") && !gpu.contains("emulated"),
+            "{gpu}"
         );
         let both = text(1, 1, Bfloat16::Avx512Bf16);
         assert!(
-            both.contains("native") && both.contains("on other devices"),
+            both.contains("native") && both.contains("on the GPU"),
             "{both}"
         );
     }

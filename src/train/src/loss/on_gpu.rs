@@ -59,18 +59,14 @@ pub(crate) fn sum(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use burn::tensor::{Device, DeviceType, TensorData};
+    use burn::tensor::{Device, TensorData};
     use stratoscope_data::SpanLabels;
 
     use super::*;
     use crate::{CategoricalCrossentropy, IntoLoss, SparseCategoricalCrossentropy};
 
     pub(crate) fn adapter() -> Option<Device> {
-        let found = Device::enumerate(DeviceType::Wgpu).into_iter().next();
-        if found.is_none() {
-            println!("skipped: wgpu finds no adapter");
-        }
-        found.map(|device| device.autodiff())
+        stratoscope_gpu::testing::device().map(|device| device.autodiff())
     }
 
     fn outputs(shape: [usize; 2], device: &Device) -> Tensor<2> {

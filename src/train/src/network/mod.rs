@@ -207,8 +207,8 @@ pub struct StepShape<'a> {
     pub rounds: bool,
     /// Whether it computes in bfloat16 on the CPU, where what is kept for the backward pass takes 16 bits.
     pub in_bfloat16: bool,
-    /// Whether it computes in float16 on GPUs, where what products keep takes 16 bits.
-    pub in_float16: bool,
+    /// Whether it computes in float16 or bfloat16 on GPUs, where what products keep takes 16 bits.
+    pub half_on_gpu: bool,
     /// Whether layers are computed once more in the backward pass.
     pub recompute: bool,
     /// The bytes of the trained variables whose names begin so.

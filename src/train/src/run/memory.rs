@@ -211,7 +211,7 @@ pub(crate) fn steps_known<N: Network>(
         on_cpu,
         rounds: state.step.policy.precision().half().is_some() && !in_bfloat16,
         in_bfloat16,
-        in_float16: on_gpus && state.step.policy == Policy::MixedFloat16,
+        half_on_gpu: on_gpus && state.step.policy.precision().half().is_some(),
         recompute,
         trained: &of,
     })?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, DeviceType};
+use burn::tensor::Device;
 use safetensors::{Dtype, SafeTensors};
 use stratoscope_bert::{
     BertNetwork, LoadOptions, MaskedLm, Mode, MultipleChoice, QuestionAnswerer, TokenClassifier,
@@ -270,9 +270,8 @@ fn multiple_choice_is_the_reference() {
 
 /// One test, since the first step compiles every kernel anew.
 #[test]
-fn heads_on_wgpu() {
-    let Some(device) = Device::enumerate(DeviceType::Wgpu).into_iter().next() else {
-        println!("skipped: wgpu finds no adapter");
+fn heads_on_gpu() {
+    let Some(device) = stratoscope_gpu::testing::device() else {
         return;
     };
     check::<TokenClassifier>("token-classification", token_labels(), &["logits"], &device);

@@ -4,7 +4,7 @@
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Partitioner, Strategy, scope, wgpu,
+    ParameterServerStrategy, Partitioner, Strategy, scope,
 };
 use stratoscope_train::{
     AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
@@ -14,8 +14,8 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near, assert_near_weights, cross_entropy, grouped, load, plain_args, recipe, sentences,
-    tiny_bert, weights,
+    assert_near, assert_near_weights, cross_entropy, gpu, grouped, load, plain_args, recipe,
+    sentences, tiny_bert, weights,
 };
 
 type Weights = Vec<(String, Vec<f32>)>;
@@ -393,10 +393,10 @@ fn what_makes_no_adapters_is_refused() {
     );
 }
 
-/// It needs an adapter of wgpu; Mesa's software one is enough.
+/// It needs a GPU; Mesa's software one is enough.
 #[test]
-fn adapters_on_wgpu() {
-    let device = match OneDeviceStrategy::new(wgpu(0)) {
+fn adapters_on_gpu() {
+    let device = match OneDeviceStrategy::new(gpu()) {
         Ok(device) => device.strategy(),
         Err(reason) => {
             println!("skipped: {}", reason.one_line());

@@ -108,6 +108,35 @@ fn it_learns_what_is_hidden_and_fills_it_in() {
     BertForSequenceClassification::from_pretrained(path, 2).expect("the body is BERT's");
 }
 
+/// Blocks by a real tokenizer have the tokens of the texts, and a run over them fewer steps.
+#[test]
+fn packed_texts_are_full_blocks() {
+    let texts = repeated(96);
+    let model = lm(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let tokenizer = model.tokenizer();
+    let blocks = texts.packed(&tokenizer, 32).expect("texts");
+    let lengths = |data: &Dataset| -> Vec<usize> {
+        let encoded = data.tokenize(&tokenizer, 64).expect("texts");
+        let of = |at: usize| encoded.get(at).map_or(0, |row| row.ids.len());
+        (0..encoded.len()).map(of).collect()
+    };
+    let beside = |data: &Dataset| lengths(data).iter().map(|length| length - 2).sum::<usize>();
+    assert_eq!(beside(&blocks), beside(&texts));
+    let lengths = lengths(&blocks);
+    assert!(lengths.iter().all(|&length| length <= 32), "{lengths:?}");
+    let full = lengths.iter().rev().skip(1);
+    assert!(full.clone().all(|&length| length > 28), "{lengths:?}");
+    assert!(!blocks[0].text.starts_with(' '));
+    let fit = || quiet().max_length(32);
+    let history = model.fit(&blocks, fit()).expect("it trains");
+    assert_eq!(history.steps.len(), blocks.len().div_ceil(16));
+    assert!(4 * blocks.len() < texts.len(), "{}", blocks.len());
+    // Those of an epoch are hidden anew in the next one, as those of texts are.
+    let again = model.fit(&blocks, fit().epochs(2)).expect("it trains");
+    assert_ne!(again.epochs[0].loss, again.epochs[1].loss);
+}
+
 #[test]
 fn strategies_train_the_weights_of_one_device() {
     let run = |strategy: &Strategy| {

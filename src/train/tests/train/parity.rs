@@ -7,11 +7,11 @@ use std::fs;
 use safetensors::SafeTensors;
 use serde_json::Value;
 use stratoscope_data::Dataset;
-use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, scope, wgpu};
+use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, scope};
 use stratoscope_train::{AdamW, CompileArgs, FitArgs, History, Model, warmup_linear};
 
 use crate::support::{
-    IdNetwork, cross_entropy, fixtures, id_data, id_model, largest_difference, weights,
+    IdNetwork, cross_entropy, fixtures, gpu, id_data, id_model, largest_difference, weights,
 };
 
 /// README: "trace: loss, every step", the norm likewise.
@@ -166,8 +166,8 @@ fn two_replicas_of_four() {
 
 /// The same on a GPU, or what stands in for one.
 #[test]
-fn the_traces_on_wgpu() {
-    let strategy = match OneDeviceStrategy::new(wgpu(0)) {
+fn the_traces_on_gpu() {
+    let strategy = match OneDeviceStrategy::new(gpu()) {
         Ok(strategy) => strategy,
         Err(reason) => {
             eprintln!("skipped: {reason}");
@@ -182,7 +182,7 @@ fn the_traces_on_wgpu() {
     let history = run(&model, 2, 4);
     check(&model, &history, 4, "f32_accumulate_4x2");
     drop(_scope);
-    let strategy = MirroredStrategy::logical_on(wgpu(0), 2).expect("two shares of the adapter");
+    let strategy = MirroredStrategy::logical_on(gpu(), 2).expect("two shares of the adapter");
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = id_model();
     let history = run(&model, 8, 1);

@@ -11,13 +11,23 @@ use stratoscope_bert::{
 };
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_strategy::{AsStrategy, MirroredStrategy, Origin, Strategy, scope};
+use stratoscope_strategy::{
+    AsStrategy, DeviceSpec, MirroredStrategy, Origin, Strategy, cuda, scope, wgpu,
+};
 use stratoscope_train::events::Observer;
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network, RunContext,
     SparseCategoricalCrossentropy, accuracy, set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
+
+/// The GPU of the tests of GPUs, which is wgpu's unless `STRATOSCOPE_TEST_GPU` is `cuda`.
+pub fn gpu() -> DeviceSpec {
+    match stratoscope_gpu::testing::is_cuda() {
+        true => cuda(0),
+        false => wgpu(0),
+    }
+}
 
 /// What `work` returns, and the notices with one of these codes that it causes.
 pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {

@@ -1,5 +1,5 @@
 //! Planted faults that `run.why()` is to find: operation, layer, example and cause, forward and backward, in BERT and in a
-//! network of one's own, on the CPU and on wgpu.
+//! network of one's own, on the CPU and on a GPU.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use burn::tensor::{Device, Tensor};
 use safetensors::{SafeTensors, serialize, tensor::TensorView};
 use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset, make_classification, make_regression};
-use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, Origin, Strategy, scope, wgpu};
+use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, Origin, Strategy, scope};
 use stratoscope_train::{
     CompileArgs, Dense, FitArgs, MeanSquaredError, Model, Network, Outputs, Phase, SGD, Sequential,
     SparseCategoricalCrossentropy, Why, features, operation, set_global_policy,
 };
 use tempfile::TempDir;
 
-use super::support::{cross_entropy, load, mirrored, plain_args, sentences, tiny_bert};
+use super::support::{cross_entropy, gpu, load, mirrored, plain_args, sentences, tiny_bert};
 
 type Operation = fn(Tensor<2>, &Device) -> Tensor<2>;
 
@@ -422,8 +422,8 @@ fn in_bert_on_two_replicas() {
 
 /// The same on a GPU, or what stands in for one.
 #[test]
-fn on_wgpu() {
-    let strategy = match OneDeviceStrategy::new(wgpu(0)) {
+fn on_gpu() {
+    let strategy = match OneDeviceStrategy::new(gpu()) {
         Ok(strategy) => strategy.strategy(),
         Err(reason) => {
             eprintln!("skipped: {reason}");

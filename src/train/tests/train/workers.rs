@@ -25,7 +25,7 @@ use crate::support::{
 mod choices;
 mod half;
 mod local;
-mod on_wgpu;
+mod on_gpu;
 mod own;
 mod shards;
 

@@ -6,11 +6,7 @@ use super::*;
 
 /// An adapter; Mesa's software one is enough. `None`, and a line that is counted, without one.
 fn adapter() -> Option<Device> {
-    let found = Device::enumerate(DeviceType::Wgpu).into_iter().next();
-    if found.is_none() {
-        println!("skipped: wgpu finds no adapter");
-    }
-    found.map(|device| device.autodiff())
+    stratoscope_gpu::testing::device().map(|device| device.autodiff())
 }
 
 /// The case on another device.

@@ -40,7 +40,7 @@ struct Sizes {
     heads: u64,
     on_cpu: bool,
     in_bfloat16: bool,
-    in_float16: bool,
+    half_on_gpu: bool,
     /// Whether probabilities have dropout; on GPUs they are kept before it and after it.
     drops: bool,
     /// Numbers that the adapters of a layer keep for a token.
@@ -57,7 +57,7 @@ impl Sizes {
                 true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
                 false => {
                     let scores = self.heads * self.length;
-                    match self.in_float16 {
+                    match self.half_on_gpu {
                         true => 5 * hidden + wide + scores + scores / 2 + 2,
                         false => 8 * hidden + 2 * wide + (1 + u64::from(self.drops)) * scores + 2,
                     }
@@ -148,7 +148,7 @@ pub(super) fn of_a_step(
         heads: config.num_attention_heads as u64,
         on_cpu: step.on_cpu,
         in_bfloat16: step.in_bfloat16,
-        in_float16: step.in_float16,
+        half_on_gpu: step.half_on_gpu,
         drops: config.attention_probs_dropout_prob > 0.0,
         adapters: of_adapters(config),
     };
@@ -179,7 +179,7 @@ pub(super) fn of_a_step(
         0 => (0, 0),
         _ => (sizes.beside(), 1),
     };
-    let rounded_size = if step.in_float16 {
+    let rounded_size = if step.half_on_gpu {
         ELEMENT / 2
     } else {
         ELEMENT

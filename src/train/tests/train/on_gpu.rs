@@ -1,4 +1,4 @@
-//! Training on wgpu beside the CPU: optimizers, losses, layers, policies, averages, strategies, networks of one's own,
+//! Training on a GPU beside the CPU: optimizers, losses, layers, policies, averages, strategies, networks of one's own,
 //! `predict` and `evaluate`. Each row trains twice and must give the same losses, weights and answers but for rounding.
 //!
 //! It needs an adapter; Mesa's software one (lavapipe) is enough.
@@ -10,7 +10,7 @@ use stratoscope_data::{Batch, Dataset, make_classification, make_regression};
 use stratoscope_strategy::device::choice;
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy, OneDeviceStrategy,
-    Origin, ParameterServerStrategy, Strategy, cpu, scope, wgpu,
+    Origin, ParameterServerStrategy, Strategy, cpu, scope,
 };
 use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForSequenceClassification, BinaryCrossentropy,
@@ -21,7 +21,7 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    compiled, contradicted, cross_entropy, largest_difference, plain_args, sentences, weights,
+    compiled, contradicted, cross_entropy, gpu, largest_difference, plain_args, sentences, weights,
 };
 
 /// The limit for losses in `tests/parity/README.md`, as a share of losses above 1.
@@ -41,7 +41,7 @@ struct Outcome {
 /// One device of each kind; `None`, and a line that is counted, without an adapter.
 fn pair() -> Option<[Strategy; 2]> {
     let one = |spec| OneDeviceStrategy::new(spec).map(|it| it.strategy());
-    match one(wgpu(0)) {
+    match one(gpu()) {
         Ok(adapter) => Some([one(cpu(0)).expect("a processor"), adapter]),
         Err(reason) => {
             println!("skipped: {}", reason.one_line());
@@ -115,7 +115,7 @@ fn loss(loss: impl IntoLoss) -> Loss {
 /// Every optimizer with every option. Adam's epsilon is large, so that its steps are proportional to gradients and
 /// rounding is not made a whole step.
 #[test]
-fn optimizers_on_wgpu() {
+fn optimizers_on_gpu() {
     let Some(devices) = pair() else { return };
     let data = make_classification(24, 4, 3, 1).expect("sizes above 0");
     let adam = || Adam::new(0.05).epsilon(0.1);
@@ -188,7 +188,7 @@ fn optimizers_on_wgpu() {
 
 /// Rates by layer: Adam's kernel runs once for each rate, others are tensor operations.
 #[test]
-fn rates_by_layer_on_wgpu() {
+fn rates_by_layer_on_gpu() {
     let Some(devices) = pair() else { return };
     let data = sentences(12);
     let make = |name: &str| match name {
@@ -215,7 +215,7 @@ fn rates_by_layer_on_wgpu() {
 
 /// Every loss and activation, `predict` and `evaluate` of each.
 #[test]
-fn losses_and_activations_on_wgpu() {
+fn losses_and_activations_on_gpu() {
     let Some(devices) = pair() else { return };
     let numbers = make_regression(24, 4, 0).expect("sizes above 0");
     let two = make_classification(24, 4, 2, 1).expect("sizes above 0");
@@ -260,7 +260,7 @@ fn losses_and_activations_on_wgpu() {
 /// The pieces of a model with one output, each with its gradients: a square, a product with one column, a column's
 /// sum, ReLU.
 #[test]
-fn pieces_of_one_output_on_wgpu() {
+fn pieces_of_one_output_on_gpu() {
     let Some(devices) = pair() else { return };
     type Piece = fn(Tensor<2>, Tensor<2>) -> Tensor<1>;
     let pieces: [(&str, Piece); 6] = [
@@ -314,7 +314,7 @@ fn pieces_of_one_output_on_wgpu() {
 
 /// Embeddings, pooling, flattening and dropout: the masks are the same numbers on every device.
 #[test]
-fn layers_on_wgpu() {
+fn layers_on_gpu() {
     let Some(devices) = pair() else { return };
     let data = make_classification(24, 6, 3, 5).expect("sizes above 0");
     let id = |x: &f32| ((x + 2.0) * 5.0).floor().clamp(0.0, 19.0);
@@ -358,7 +358,7 @@ fn layers_on_wgpu() {
 /// The tiny BERT with dropout, three steps of a batch of 4: every strategy that can have an adapter, local SGD,
 /// accumulation, and the patterns of the all-reduce.
 #[test]
-fn strategies_on_wgpu() {
+fn strategies_on_gpu() {
     let Some([one, adapter]) = pair() else { return };
     let data = sentences(12);
     let args = |sync_every: usize, accumulation: usize| {
@@ -394,7 +394,7 @@ fn strategies_on_wgpu() {
     };
     let logical = |spec, count: usize| MirroredStrategy::logical_on(spec, count).expect("shares");
     let here = logical(cpu(0), 2).strategy();
-    let there = logical(wgpu(0), 2).strategy();
+    let there = logical(gpu(), 2).strategy();
     let ring = |spec| {
         logical(spec, 3)
             .cross_device_ops(CrossDeviceOps::Ring)
@@ -413,7 +413,7 @@ fn strategies_on_wgpu() {
         servers.synchronous().strategy()
     };
     let servers_here = servers();
-    choice::choose("wgpu:0").expect("it has started");
+    choice::choose(&gpu().to_string()).expect("it has started");
     let servers_there = servers();
     let central_there = CentralStorageStrategy::logical(2)
         .expect("shares")
@@ -428,31 +428,31 @@ fn strategies_on_wgpu() {
         ("one device", adapter, one.clone(), 1, 1),
         ("the default device", all_there, one.clone(), 1, 1),
         ("accumulated", there.clone(), here.clone(), 1, 2),
-        ("wgpu, mirrored", there.clone(), here.clone(), 1, 1),
+        ("GPU, mirrored", there.clone(), here.clone(), 1, 1),
         (
-            "wgpu and CPU, mirrored",
-            on([wgpu(0), cpu(0)]),
+            "GPU and CPU, mirrored",
+            on([gpu(), cpu(0)]),
             here.clone(),
             1,
             1,
         ),
         (
-            "CPU and wgpu, mirrored",
-            on([cpu(0), wgpu(0)]),
+            "CPU and GPU, mirrored",
+            on([cpu(0), gpu()]),
             here.clone(),
             1,
             1,
         ),
         ("local SGD", there, here, 2, 1),
-        ("a ring", ring(wgpu(0)), ring(cpu(0)), 1, 1),
+        ("a ring", ring(gpu()), ring(cpu(0)), 1, 1),
         (
-            "central on wgpu",
-            central([wgpu(0), cpu(0)]),
+            "central on a GPU",
+            central([gpu(), cpu(0)]),
             central_here.clone(),
             1,
             1,
         ),
-        ("central, two of wgpu", central_there, central_here, 1, 1),
+        ("central, two of a GPU", central_there, central_here, 1, 1),
         ("parameter server", servers_there, servers_here, 1, 1),
     ] {
         let expected = bert(&expected, sync_every, accumulation);
@@ -465,7 +465,7 @@ fn strategies_on_wgpu() {
 /// Rounding is not the same in the last bit, so that a number near the middle of two may go the other way: the limits
 /// are those of 16 bits.
 #[test]
-fn policies_on_wgpu() {
+fn policies_on_gpu() {
     let Some(devices) = pair() else { return };
     let data = sentences(12);
     let adapter = &devices[1].replicas()[0].burn;
@@ -506,7 +506,7 @@ fn policies_on_wgpu() {
 /// Under `mixed_float16` the scale of the loss is found on a device as on the CPU: a step whose gradient float16 does not
 /// have is left out and halves it, and the weights stay.
 #[test]
-fn the_scale_of_the_loss_on_wgpu() {
+fn the_scale_of_the_loss_on_gpu() {
     let Some(devices) = pair() else { return };
     if !devices[1].replicas()[0]
         .burn
@@ -608,10 +608,11 @@ fn the_default_device_is_used_outside_of_scopes() {
     choice::choose("cpu").expect("a processor");
     let (expected, expected_by_hand, names) = runs();
     assert!(names.iter().all(|it| it.contains("on cpu:0")), "{names:?}");
-    choice::choose("wgpu:0").expect("it has started");
+    choice::choose(&gpu().to_string()).expect("it has started");
     let (found, by_hand, names) = runs();
     choice::reconsider();
-    assert!(names.iter().all(|it| it.contains("on wgpu:0")), "{names:?}");
+    let there = format!("on {}", gpu());
+    assert!(names.iter().all(|it| it.contains(&there)), "{names:?}");
     for ((found, expected), name) in found.iter().zip(&expected).zip(["own", "late", "BERT"]) {
         agree(name, found, expected, 4.0);
     }

@@ -1,27 +1,27 @@
-//! Workers whose device is an adapter of wgpu; Mesa's software one is enough.
+//! Workers whose device is a GPU; Mesa's software one is enough.
 
+use stratoscope_strategy::OneDeviceStrategy;
 use stratoscope_strategy::device::choice;
-use stratoscope_strategy::{OneDeviceStrategy, wgpu};
 
 use super::*;
-use crate::support::largest_difference;
+use crate::support::{gpu, largest_difference};
 
 /// Makes it the default device until it is dropped.
-struct Wgpu;
+struct Gpu;
 
-impl Wgpu {
+impl Gpu {
     /// `None`, and a line that is counted, without an adapter.
     fn chosen() -> Option<Self> {
-        if let Err(reason) = OneDeviceStrategy::new(wgpu(0)) {
+        if let Err(reason) = OneDeviceStrategy::new(gpu()) {
             println!("skipped: {}", reason.one_line());
             return None;
         }
-        choice::choose("wgpu:0").expect("it has just started");
+        choice::choose(&gpu().to_string()).expect("it has just started");
         Some(Self)
     }
 }
 
-impl Drop for Wgpu {
+impl Drop for Gpu {
     fn drop(&mut self) {
         choice::choose("cpu").expect("there is a processor");
     }
@@ -40,7 +40,7 @@ fn workers_train_on_the_default_device() {
         steps.map(|it| it.loss).collect()
     };
     let on_processors = losses(&expected.fit(&train, fit()).expect("it trains"));
-    let Some(_wgpu) = Wgpu::chosen() else {
+    let Some(_gpu) = Gpu::chosen() else {
         return;
     };
     let team = workers(2).replace_lost(false);
@@ -52,8 +52,10 @@ fn workers_train_on_the_default_device() {
         assert_eq!(row.copies.len(), 2, "{}", report.to_plain());
         assert!(row.is_equal(), "{}", report.to_plain());
     }
+    let spec = gpu().to_string();
+    let on = format!(", on {}", spec.trim_end_matches(":0"));
     for device in team.strategy().replicas() {
-        assert!(device.description.ends_with(", on wgpu"), "{device:?}");
+        assert!(device.description.ends_with(&on), "{device:?}");
     }
     let process = team.process(1).expect("a worker").expect("it is there");
     signal(process, libc::SIGKILL);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use stratoscope_diagnostics::Result;
-use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, wgpu};
+use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu};
 use stratoscope_train::breakpoints::{every, grad_norm, loss, nan, spike, update_ratio};
 use stratoscope_train::{
     BertForSequenceClassification, Clipping, FitArgs, History, Run, StopReason, pin, scale,
@@ -12,7 +12,7 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    self, assert_near_by, heard, largest_difference, mirrored, plain_args, recipe, sentences,
+    self, assert_near_by, gpu, heard, largest_difference, mirrored, plain_args, recipe, sentences,
     weights,
 };
 
@@ -52,8 +52,8 @@ fn check(name: &'static str, strategy: fn() -> Result<Strategy>, on_cpu: Option<
 
 #[test]
 fn on_one_device() {
-    let one = || OneDeviceStrategy::new(wgpu(0)).map(|it| it.strategy());
-    check("wgpu", one, None);
+    let one = || OneDeviceStrategy::new(gpu()).map(|it| it.strategy());
+    check("a GPU", one, None);
 }
 
 /// With `STRATOSCOPE_FULL_TESTS` only: it takes minutes on a software device.
@@ -62,14 +62,14 @@ fn on_two_shares_of_a_device() {
     if std::env::var_os("STRATOSCOPE_FULL_TESTS").is_none_or(|it| it.is_empty()) {
         return;
     }
-    let shares = || MirroredStrategy::logical_on(wgpu(0), 2).map(|it| it.strategy());
-    check("two shares of wgpu", shares, mirrored());
+    let shares = || MirroredStrategy::logical_on(gpu(), 2).map(|it| it.strategy());
+    check("two shares of a GPU", shares, mirrored());
 }
 
 #[test]
 fn on_the_cpu_and_a_device() {
-    let both = || MirroredStrategy::on([cpu(0), wgpu(0)]).map(|it| it.strategy());
-    check("cpu and wgpu", both, mirrored());
+    let both = || MirroredStrategy::on([cpu(0), gpu()]).map(|it| it.strategy());
+    check("cpu and a GPU", both, mirrored());
 }
 
 fn compiled(strategy: Option<Strategy>) -> Bert {
