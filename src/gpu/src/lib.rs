@@ -25,7 +25,7 @@ pub use embeddings::{Lookup, embed, takes_embeddings};
 pub use guard::guard_products;
 pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
 pub use launches::{Launches, count_launches};
-pub use linear::{linear, linear_gelu};
+pub use linear::{linear, linear_gelu, product};
 pub use optimizer::{AdamStep, Flat, Slots, adam, squares};
 pub use sum::sum;
 

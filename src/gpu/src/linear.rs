@@ -1,4 +1,4 @@
-//! Layers with weights as checkpoints store them, [outputs, inputs]. Products are burn's; the gradient of the weights
+//! Layers with weights as checkpoints store them, [outputs, inputs], and products. The gradient of the weights
 //! comes in their own order, so that nobody has to copy it into that order, and GELU is one launch with the bias.
 //!
 //! Where x and the weights are float16 (or bfloat16), products read and write that type and add in float32, in both
@@ -12,6 +12,7 @@ use burn::backend::ops::FloatTensorOps;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::{DType, FloatDType, Shape, Tensor};
+use burn_cubecl::CubeDevice;
 
 use crate::operations::Kernels;
 
@@ -36,6 +37,18 @@ pub fn linear_gelu(x: Tensor<2>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<2
     ))
 }
 
+/// `left · right`, or `left · rightᵀ` of the last two dimensions.
+///
+/// # Shapes
+/// left [B, N, M, K]; right [B, N, K, L], or [B, N, L, K] where it is transposed; of one type → [B, N, M, L]
+pub fn product(left: Tensor<4>, right: Tensor<4>, transposed: bool) -> Tensor<4> {
+    Tensor::from_dispatch(Dispatch::gpu_product(
+        left.into_dispatch(),
+        right.into_dispatch(),
+        transposed,
+    ))
+}
+
 /// Shapes and meanings are those of the functions above.
 #[backend_extension(Cube, Autodiff)]
 trait Layers: Backend {
@@ -50,13 +63,31 @@ trait Layers: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
+
+    fn gpu_product(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        transposed: bool,
+    ) -> FloatTensor<Self>;
 }
 
 /// A tensor of the backend under autodiff.
 type Primitive = FloatTensor<Cube>;
 
-fn product(x: Primitive, weight: Primitive) -> Primitive {
-    Cube::float_matmul(x, Cube::float_transpose(weight))
+/// The product of the last two dimensions, of which those of `transposed` are exchanged first: on CUDA by our choice of a
+/// kernel, elsewhere by the one that burn finds the fastest.
+fn multiplied(left: Primitive, right: Primitive, transposed: [bool; 2]) -> Primitive {
+    if matches!(left.device(), CubeDevice::Cuda(_)) {
+        return Cube::product(left, right, transposed);
+    }
+    let exchanged = |tensor: Primitive, exchanged: bool| match exchanged {
+        true => Cube::float_transpose(tensor),
+        false => tensor,
+    };
+    Cube::float_matmul(
+        exchanged(left, transposed[0]),
+        exchanged(right, transposed[1]),
+    )
 }
 
 fn in_f32(tensor: Primitive) -> Primitive {
@@ -83,7 +114,7 @@ impl Layers for Cube {
     ) -> FloatTensor<Self> {
         let outputs = bias.shape().num_elements();
         let bias = Self::float_reshape(bias, Shape::new([1, outputs]));
-        Self::float_add(in_f32(product(x, weight)), bias)
+        Self::float_add(in_f32(multiplied(x, weight, [false, true])), bias)
     }
 
     fn gpu_linear_gelu(
@@ -91,7 +122,15 @@ impl Layers for Cube {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::gelu_of_sum(in_f32(product(x, weight)), bias)
+        Self::gelu_of_sum(in_f32(multiplied(x, weight, [false, true])), bias)
+    }
+
+    fn gpu_product(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        transposed: bool,
+    ) -> FloatTensor<Self> {
+        multiplied(left, right, [false, transposed])
     }
 }
 
@@ -121,7 +160,7 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        let product = product(x.clone(), weight.clone());
+        let product = multiplied(x.clone(), weight.clone(), [false, true]);
         let output = Cube::gelu_of_sum(in_f32(product.clone()), bias.clone());
         let prepared = LinearGeluBackward
             .prepare::<C>(nodes)
@@ -140,6 +179,24 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Cube, C> {
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
+
+    fn gpu_product(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        transposed: bool,
+    ) -> FloatTensor<Self> {
+        let nodes = [left.node(), right.node()];
+        let [left, right] = [left, right].map(|tensor| tensor.into_primitive());
+        let output = Cube::gpu_product(left.clone(), right.clone(), transposed);
+        let prepared = ProductBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful();
+        match prepared {
+            OpsKind::Tracked(prep) => prep.finish((left, right, transposed), output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
 }
 
 /// The gradients of x and weight, as far as they are wanted, for that of the product.
@@ -150,9 +207,8 @@ fn of_product(
     wanted: [bool; 2],
 ) -> [Option<Primitive>; 2] {
     let gradient = as_type_of(gradient.clone(), &x);
-    let of_x = wanted[0].then(|| Cube::float_matmul(gradient.clone(), weight));
-    let of_weight =
-        wanted[1].then(|| Cube::float_matmul(Cube::float_transpose(gradient.clone()), x));
+    let of_x = wanted[0].then(|| multiplied(gradient.clone(), weight, [false, false]));
+    let of_weight = wanted[1].then(|| multiplied(gradient.clone(), x, [true, false]));
     [of_x, of_weight]
 }
 
@@ -239,6 +295,36 @@ impl Backward<Cube, 3> for LinearGeluBackward {
             if let (Some(parent), Some(gradient)) = (parent, gradient) {
                 grads.register::<Cube>(parent, gradient);
             }
+        }
+    }
+}
+
+/// `product`: keeps both factors.
+#[derive(Debug)]
+struct ProductBackward;
+
+impl Backward<Cube, 2> for ProductBackward {
+    type State = (Primitive, Primitive, bool);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = grads.consume::<Cube>(&ops.node);
+        let (left, right, transposed) = ops.state;
+        let [of_left, of_right] = ops.parents.map(|parent| parent.map(|node| node.id));
+        if let Some(parent) = of_left {
+            let of_left = multiplied(gradient.clone(), right, [false, !transposed]);
+            grads.register::<Cube>(parent, of_left);
+        }
+        if let Some(parent) = of_right {
+            let of_right = match transposed {
+                true => multiplied(gradient, left, [true, false]),
+                false => multiplied(left, gradient, [true, false]),
+            };
+            grads.register::<Cube>(parent, of_right);
         }
     }
 }

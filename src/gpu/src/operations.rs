@@ -8,7 +8,7 @@ use burn::tensor::{DType, Shape};
 
 use crate::kernels::mask::{Dropped, drop_elements};
 use crate::kernels::norm::Place;
-use crate::kernels::{cross_entropy, embeddings, gelu, norm, softmax};
+use crate::kernels::{cross_entropy, embeddings, gelu, norm, product, softmax};
 
 /// Raw operations: forward passes with what their backward passes need, and backward passes.
 #[backend_extension(Cube, Fusion)]
@@ -47,6 +47,14 @@ pub(crate) trait Kernels: Backend {
         FloatTensor<Self>,
         FloatTensor<Self>,
     );
+
+    /// The product of the last two dimensions, of which those of `transposed` are exchanged first.
+    #[fusion(meta = |left, right, transposed| product_of(left, right, *transposed))]
+    fn product(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        transposed: [bool; 2],
+    ) -> FloatTensor<Self>;
 
     /// GELU of `x + bias`.
     #[fusion(meta = |x, _bias| x.clone())]
@@ -145,6 +153,12 @@ pub(crate) trait Kernels: Backend {
     ) -> FloatTensor<Self>;
 }
 
+/// A product.
+fn product_of(left: &TensorSpec, right: &TensorSpec, transposed: [bool; 2]) -> TensorSpec {
+    let shape = product::shape_of(&left.shape, &right.shape, transposed);
+    TensorSpec::new(shape, left.dtype)
+}
+
 /// A single number.
 fn of_one() -> TensorSpec {
     TensorSpec::new(Shape::new([1]), DType::F32)
@@ -207,6 +221,14 @@ impl Kernels for CubeBackend {
     ) {
         let made = norm::backward(gradient, normalized, inverse, gamma, Place::Input(dropped));
         (made.x, made.sum, made.gamma, made.beta)
+    }
+
+    fn product(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        transposed: [bool; 2],
+    ) -> FloatTensor<Self> {
+        product::product(left, right, transposed)
     }
 
     fn gelu_of_sum(x: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {

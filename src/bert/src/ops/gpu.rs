@@ -109,8 +109,8 @@ pub(super) fn attention(
     let [batch, sequence, hidden] = query.dims();
     let scale = 1.0 / ((hidden / heads) as f64).sqrt();
     let [query, key, value] = [query, key, value].map(|x| split(factor(x), heads));
-    let scores = widened(query.matmul(key.swap_dims(2, 3)));
+    let scores = widened(kernels::product(query, key, true));
     let kept = kernels::masked_softmax(scores, mask, scale, dropped.map(Dropped::from));
-    let mixed = widened(factor(kept).matmul(value));
+    let mixed = widened(kernels::product(factor(kept), value, false));
     mixed.swap_dims(1, 2).reshape([batch, sequence, hidden])
 }

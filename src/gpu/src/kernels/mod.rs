@@ -7,6 +7,7 @@ pub mod embeddings;
 pub mod gelu;
 pub mod mask;
 pub mod norm;
+pub mod product;
 pub mod softmax;
 pub mod squares;
 pub mod sums;

@@ -55,7 +55,10 @@ fn workers_train_on_the_default_device() {
     let spec = gpu().to_string();
     let on = format!(", on {}", spec.trim_end_matches(":0"));
     for device in team.strategy().replicas() {
-        assert!(device.description.ends_with(&on), "{device:?}");
+        assert!(
+            device.description.to_lowercase().ends_with(&on),
+            "{device:?}"
+        );
     }
     let process = team.process(1).expect("a worker").expect("it is there");
     signal(process, libc::SIGKILL);
