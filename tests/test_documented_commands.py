@@ -77,6 +77,7 @@ COMMANDS = {
     "cargo run --example bfloat16 -- --batch 8 --seq 512": None,
     "cargo run --example replica_cost -- --batch 32 --seq 20 --steps 15": None,
     "cargo run --example fine_tune -- --device cuda:0": None,  # needs a GPU
+    "cargo run --example train_step -- --batch 16 --seq 64 --steps 20 --no-product --device cuda:0": None,  # needs a GPU
     "cargo run --example fine_tune -- --seeds 5 --policy mixed_bfloat16": None,  # an hour
     "cargo run --example train_step -- --batch 16 --seq 64 --policy mixed_bfloat16": None,
     "cargo run --example train_step -- --batch 8 --seq 512 --policy mixed_bfloat16": None,
