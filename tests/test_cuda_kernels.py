@@ -28,10 +28,7 @@ VARIANTS = [(capability, policy) for capability in ("8.0", "9.0") for policy in 
 ARCHITECTURES = {"8.0": "sm_80", "9.0": "sm_90a"}
 # A training step multiplies, reduces, fuses, looks up and has a loss.
 FAMILIES = ["matmul_entry", "reduce_kernel", "elemwise_fuse", "kernel_binop", "unary_float", "normalize_rows", "softmax_rows", "bias_gelu",
-            "cross_entropy_rows", "cross_entropy_backward", "adam_variables"]
-# Embeddings are one kernel where nothing is rounded between their parts; else the gradients of the tables are burn's scatter.
-EMBEDDINGS = {"float32": ["embed_rows", "rows_of_entries", "rows_of_types"]}
-SCATTER = ["select_assign_kernel"]
+            "cross_entropy_rows", "cross_entropy_backward", "adam_variables", "embed_rows", "rows_of_entries", "rows_of_types"]
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +82,7 @@ def test_every_kernel_of_a_training_step_compiles(runs, variant):
     assert loaded == names and launched <= names
     assert {target for _, target in run.modules} == {ARCHITECTURES[variant[0]]}
     families = collections.Counter(program.family for program in run.programs)
-    families_of_policy = FAMILIES + EMBEDDINGS.get(variant[1], SCATTER)
-    lacking = [family for family in families_of_policy if not any(name.startswith(family) for name in families)]
+    lacking = [family for family in FAMILIES if not any(name.startswith(family) for name in families)]
     assert not lacking, (lacking, sorted(families))
     assert len(names) >= 80, sorted(names)
 
