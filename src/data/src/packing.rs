@@ -38,7 +38,7 @@ impl Dataset {
         // The tokens of a word may depend on the space before it, which every word has here.
         let spaced = Self {
             examples: self.examples.iter().map(spaced).collect(),
-            ..self.clone()
+            ..self.take(0)
         };
         let form = Form {
             pair: |_| None,
@@ -57,13 +57,16 @@ impl Dataset {
         let of = |text: &str| tokenizer.encode(text, None, usize::MAX);
         if of(" a") == of("a") {
             for example in &mut examples {
-                example.text.drain(..1);
+                // A block that begins within a text may begin with anything.
+                if example.text.starts_with(' ') {
+                    example.text.remove(0);
+                }
             }
         }
         Ok(Self {
             examples,
             label_names: Vec::new(),
-            ..self.clone()
+            ..self.take(0)
         })
     }
 }

@@ -137,6 +137,19 @@ fn packed_texts_are_full_blocks() {
     assert_ne!(again.epochs[0].loss, again.epochs[1].loss);
 }
 
+/// Words that no space separates, of more than a byte: a block may begin with any of them.
+#[test]
+fn texts_without_spaces_are_packed() {
+    let model = lm(&tiny_bert(0.0));
+    let text = "日本語の文".repeat(9);
+    let texts = Dataset::from_texts([text.clone(), "w20-w21-w22-w23".repeat(4)]);
+    let blocks = texts.packed(&model.tokenizer(), 12).expect("texts");
+    assert!(blocks.len() > 4, "{}", blocks.len());
+    let joined: String = blocks.examples.iter().map(|it| it.text.as_str()).collect();
+    let all = format!("{text}{}", texts[1].text);
+    assert_eq!(joined.replace(' ', ""), all);
+}
+
 #[test]
 fn strategies_train_the_weights_of_one_device() {
     let run = |strategy: &Strategy| {
