@@ -1,5 +1,5 @@
-//! Matrix products by one kernel for each type of numbers. burn compiles and times each of its twenty kernels at every new
-//! shape, and takes the fastest of that process: a first step takes minutes on CUDA, two processes get other bits, and
+//! Matrix products by one kernel for each type of numbers. burn compiles and times each of its two dozen kernels at every new
+//! shape, and takes the fastest of that process: a first step takes minutes on CUDA, two processes may get other bits, and
 //! float32 may be multiplied as TF32, which has 10 bits of its 23.
 
 use burn::tensor::{DType, Shape, bf16, f16};
@@ -15,39 +15,41 @@ use cubek::matmul::strategy::Strategy;
 use cubek::std::InputBinding;
 
 /// The product of the last two dimensions, of which those of `transposed` are exchanged first. The dimensions before them
-/// are the same for both, and so is the type.
+/// are the same for both, and so is the type. Where the device does not have what the kernel needs, burn chooses one.
 pub fn product(left: CubeTensor, right: CubeTensor, transposed: [bool; 2]) -> CubeTensor {
     let dtype = left.dtype;
     let shape = shape_of(left.meta.shape(), right.meta.shape(), transposed);
     let (client, device) = (left.client.clone(), left.device.clone());
     let output = empty_device_contiguous_dtype(client.clone(), device, shape, dtype);
-    let Some((element, strategy)) = kernel(dtype) else {
-        return tuned(left, right, transposed, output);
-    };
-    let mut types = MatmulElems::from_globals(&MatmulGlobalElems {
-        lhs: element,
-        rhs: element,
-        out: element,
+    let (left, right) = (
+        exchanged(left, transposed[0]),
+        exchanged(right, transposed[1]),
+    );
+    let launched = kernel(dtype).is_some_and(|(element, strategy)| {
+        let mut types = MatmulElems::from_globals(&MatmulGlobalElems {
+            lhs: element,
+            rhs: element,
+            out: element,
+        });
+        let factor = |tensor: &CubeTensor| InputBinding::new(tensor.clone().binding(), element);
+        let (of_left, of_right) = (factor(&left), factor(&right));
+        let of_output = output.clone().binding();
+        launch_ref(&strategy, &client, of_left, of_right, of_output, &mut types).is_ok()
     });
-    let binding = |tensor: &CubeTensor, exchanged: bool| {
-        let last = tensor.meta.num_dims() - 1;
-        let mut binding = InputBinding::new(tensor.clone().binding(), element);
-        if exchanged {
-            binding.swap_dims(last - 1, last);
-        }
-        binding
-    };
-    let bindings = [
-        binding(&left, transposed[0]),
-        binding(&right, transposed[1]),
-    ];
-    let [of_left, of_right] = bindings;
-    let of_output = output.clone().binding();
-    match launch_ref(&strategy, &client, of_left, of_right, of_output, &mut types) {
-        Ok(()) => output,
-        // The device does not have what the kernel needs.
-        Err(_) => tuned(left, right, transposed, output),
+    if launched {
+        return output;
     }
+    let made = matmul(left, right, Some(output), MatmulStrategy::default(), dtype);
+    made.expect("burn multiplies what has these shapes")
+}
+
+/// The tensor with its last two dimensions exchanged, if they are to be.
+fn exchanged(mut tensor: CubeTensor, is_exchanged: bool) -> CubeTensor {
+    if is_exchanged {
+        let last = tensor.meta.num_dims() - 1;
+        tensor.meta.swap(last - 1, last);
+    }
+    tensor
 }
 
 /// The shape of a product.
@@ -71,27 +73,4 @@ fn kernel(dtype: DType) -> Option<(ElemType, Strategy)> {
         DType::BF16 => Some((bf16::elem_type_native(), Strategy::Auto)),
         _ => None,
     }
-}
-
-/// The same by burn's own product.
-fn tuned(
-    left: CubeTensor,
-    right: CubeTensor,
-    transposed: [bool; 2],
-    output: CubeTensor,
-) -> CubeTensor {
-    let exchanged = |mut tensor: CubeTensor, exchanged: bool| {
-        if exchanged {
-            let last = tensor.meta.num_dims() - 1;
-            tensor.meta.swap(last - 1, last);
-        }
-        tensor
-    };
-    let (left, right) = (
-        exchanged(left, transposed[0]),
-        exchanged(right, transposed[1]),
-    );
-    let dtype = output.dtype;
-    let made = matmul(left, right, Some(output), MatmulStrategy::default(), dtype);
-    made.expect("burn multiplies what has these shapes")
 }

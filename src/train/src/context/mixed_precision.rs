@@ -9,8 +9,9 @@
 //! `STRATOSCOPE_CPU=x86-64-v4` or lower) the same numbers are multiplied in float32: the memory is saved, the time is not.
 //! **On a GPU that has the type** (float16: CUDA and adapters of wgpu with `SHADER_F16`; bfloat16: CUDA) products read and put
 //! out 16 bits, add in float32, and keep 16 bits for the backward pass. A GPU without it is refused (SC0714).
-//! `mixed_float16` on the CPU is emulated: what a layer puts out is rounded (see `stratoscope_bert::ops::Precision`). It shows what such a run learns and loses, not how fast it would be. The receipt
-//! of `compile!` tells which of these a model does.
+//! `mixed_float16` on the CPU is emulated: what a layer puts out is rounded (see `stratoscope_bert::ops::Precision`). It
+//! shows what such a run learns and loses, not how fast it would be. The receipt of `compile!` tells which of these a model
+//! does.
 
 use std::fmt;
 
