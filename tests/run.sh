@@ -23,6 +23,8 @@ cd "$root"
 export STRATOSCOPE_FULL_TESTS=$full
 # The notebooks and tests write no cell into the user's history.
 export STRATOSCOPE_HISTORY=off
+# Many tests cause a panic on purpose, and naming the functions of a backtrace takes seconds in programs of this size.
+export RUST_BACKTRACE=0
 
 started=$SECONDS
 skipped=()

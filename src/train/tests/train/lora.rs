@@ -3,8 +3,8 @@
 
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Partitioner, Strategy, scope,
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, ParameterServerStrategy, Partitioner,
+    Strategy, scope,
 };
 use stratoscope_train::{
     AdamW, BertForMaskedLM, BertForQuestionAnswering, BertForSentenceEmbedding,
@@ -14,7 +14,7 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near, assert_near_weights, cross_entropy, gpu, grouped, load, plain_args, recipe,
+    assert_near, assert_near_weights, cross_entropy, grouped, load, one_gpu, plain_args, recipe,
     sentences, tiny_bert, weights,
 };
 
@@ -396,12 +396,8 @@ fn what_makes_no_adapters_is_refused() {
 /// It needs a GPU; Mesa's software one is enough.
 #[test]
 fn adapters_on_gpu() {
-    let device = match OneDeviceStrategy::new(gpu()) {
-        Ok(device) => device.strategy(),
-        Err(reason) => {
-            println!("skipped: {}", reason.one_line());
-            return;
-        }
+    let Some(device) = one_gpu() else {
+        return;
     };
     let run = |strategy: Option<&Strategy>| {
         let folder = tiny_bert(0.1);

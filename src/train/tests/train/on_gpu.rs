@@ -21,7 +21,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    compiled, contradicted, cross_entropy, gpu, largest_difference, plain_args, sentences, weights,
+    compiled, contradicted, cross_entropy, gpu, largest_difference, one_gpu, plain_args, sentences,
+    weights,
 };
 
 /// The limit for losses in `tests/parity/README.md`, as a share of losses above 1.
@@ -40,14 +41,9 @@ struct Outcome {
 
 /// One device of each kind; `None`, and a line that is counted, without an adapter.
 fn pair() -> Option<[Strategy; 2]> {
-    let one = |spec| OneDeviceStrategy::new(spec).map(|it| it.strategy());
-    match one(gpu()) {
-        Ok(adapter) => Some([one(cpu(0)).expect("a processor"), adapter]),
-        Err(reason) => {
-            println!("skipped: {}", reason.one_line());
-            None
-        }
-    }
+    let adapter = one_gpu()?;
+    let processor = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+    Some([processor.strategy(), adapter])
 }
 
 fn fit() -> FitArgs<'static> {

@@ -7,11 +7,12 @@ use std::fs;
 use safetensors::SafeTensors;
 use serde_json::Value;
 use stratoscope_data::Dataset;
-use stratoscope_strategy::{MirroredStrategy, OneDeviceStrategy, scope};
+use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{AdamW, CompileArgs, FitArgs, History, Model, warmup_linear};
 
 use crate::support::{
-    IdNetwork, cross_entropy, fixtures, gpu, id_data, id_model, largest_difference, weights,
+    IdNetwork, cross_entropy, fixtures, gpu, id_data, id_model, largest_difference, one_gpu,
+    weights,
 };
 
 /// README: "trace: loss, every step", the norm likewise.
@@ -167,12 +168,8 @@ fn two_replicas_of_four() {
 /// The same on a GPU, or what stands in for one.
 #[test]
 fn the_traces_on_gpu() {
-    let strategy = match OneDeviceStrategy::new(gpu()) {
-        Ok(strategy) => strategy,
-        Err(reason) => {
-            eprintln!("skipped: {reason}");
-            return;
-        }
+    let Some(strategy) = one_gpu() else {
+        return;
     };
     let _scope = scope::enter(&strategy).expect("no scope is active");
     let model = id_model();

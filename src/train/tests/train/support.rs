@@ -12,7 +12,8 @@ use stratoscope_bert::{
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::{
-    AsStrategy, DeviceSpec, MirroredStrategy, Origin, Strategy, cuda, scope, wgpu,
+    AsStrategy, DeviceSpec, MirroredStrategy, OneDeviceStrategy, Origin, Strategy, cuda, scope,
+    wgpu,
 };
 use stratoscope_train::events::Observer;
 use stratoscope_train::{
@@ -26,6 +27,17 @@ pub fn gpu() -> DeviceSpec {
     match stratoscope_gpu::testing::is_cuda() {
         true => cuda(0),
         false => wgpu(0),
+    }
+}
+
+/// A strategy with [`gpu`]; `None`, and a line that `tests/run.sh` counts, where there is none.
+pub fn one_gpu() -> Option<Strategy> {
+    match OneDeviceStrategy::new(gpu()) {
+        Ok(strategy) => Some(strategy.strategy()),
+        Err(reason) => {
+            println!("skipped: {}", reason.one_line());
+            None
+        }
     }
 }
 

@@ -10,14 +10,14 @@ use burn::tensor::{Device, Tensor};
 use safetensors::{SafeTensors, serialize, tensor::TensorView};
 use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset, make_classification, make_regression};
-use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, Origin, Strategy, scope};
+use stratoscope_strategy::{Origin, Strategy, scope};
 use stratoscope_train::{
     CompileArgs, Dense, FitArgs, MeanSquaredError, Model, Network, Outputs, Phase, SGD, Sequential,
     SparseCategoricalCrossentropy, Why, features, operation, set_global_policy,
 };
 use tempfile::TempDir;
 
-use super::support::{cross_entropy, gpu, load, mirrored, plain_args, sentences, tiny_bert};
+use super::support::{cross_entropy, load, mirrored, one_gpu, plain_args, sentences, tiny_bert};
 
 type Operation = fn(Tensor<2>, &Device) -> Tensor<2>;
 
@@ -423,12 +423,8 @@ fn in_bert_on_two_replicas() {
 /// The same on a GPU, or what stands in for one.
 #[test]
 fn on_gpu() {
-    let strategy = match OneDeviceStrategy::new(gpu()) {
-        Ok(strategy) => strategy.strategy(),
-        Err(reason) => {
-            eprintln!("skipped: {reason}");
-            return;
-        }
+    let Some(strategy) = one_gpu() else {
+        return;
     };
     for fault in bert_faults().iter().skip(3).take(1) {
         check_bert(fault, Some(&strategy));

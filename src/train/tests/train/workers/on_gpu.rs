@@ -1,10 +1,9 @@
 //! Workers whose device is a GPU; Mesa's software one is enough.
 
-use stratoscope_strategy::OneDeviceStrategy;
 use stratoscope_strategy::device::choice;
 
 use super::*;
-use crate::support::{gpu, largest_difference};
+use crate::support::{gpu, largest_difference, one_gpu};
 
 /// Makes it the default device until it is dropped.
 struct Gpu;
@@ -12,10 +11,7 @@ struct Gpu;
 impl Gpu {
     /// `None`, and a line that is counted, without an adapter.
     fn chosen() -> Option<Self> {
-        if let Err(reason) = OneDeviceStrategy::new(gpu()) {
-            println!("skipped: {}", reason.one_line());
-            return None;
-        }
+        one_gpu()?;
         choice::choose(&gpu().to_string()).expect("it has just started");
         Some(Self)
     }
