@@ -130,7 +130,7 @@ documents=(documented_commands articles book cards commands course heads jupyter
 python_tests() {
     local name=$1 report=$results/$1.xml status=0
     shift
-    "$venv/bin/python" -m pytest "$@" --junitxml "$report" || status=$?
+    "$venv/bin/python" -m pytest "$@" --durations 30 --junitxml "$report" || status=$?
     "$venv/bin/python" - "$report" >"$results/$name.skips" <<'PYTHON'
 import collections, sys, xml.etree.ElementTree as tree
 reasons = collections.Counter(skip.get("message") for skip in tree.parse(sys.argv[1]).iter("skipped"))

@@ -1,12 +1,9 @@
 //! Every strategy at work on the same tiny module: patterns of sums, where variables are, what moves, and
 //! that all synchronous ones train alike.
 
-mod encoder;
-mod steps;
-
+use crate::steps::{bits, flat, gradients, near, placed, pushed, trained, weights};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::Tensor;
-use steps::{bits, flat, gradients, near, placed, pushed, trained, weights};
 use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     OneDeviceStrategy, ParameterServerStrategy, Partitioner, Synchronization, TpuStrategy,

@@ -1,4 +1,4 @@
-//! What threads and logical devices cost. Run by hand: `cargo test -p stratoscope-strategy --test scaling --
+//! What threads and logical devices cost. Run by hand: `cargo test --workspace --locked --test strategy -- scaling
 //! --ignored --nocapture`.
 
 use std::time::{Duration, Instant};

@@ -1,11 +1,9 @@
 //! Placement of a module with a BERT's names: kinds, copies, checksums and the three renderings.
 
-mod encoder;
-
 use std::fs;
 use std::path::Path;
 
-use encoder::{Encoder, named};
+use crate::encoder::{Encoder, named};
 use stratoscope_strategy::placement::{Phase, SlotState, Timeline};
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy, OneDeviceStrategy,
@@ -481,7 +479,7 @@ fn a_step_is_measured_afterwards() {
     replicas.begin_step();
     let gradients = replicas.modules().iter();
     let gradients = gradients
-        .map(|module| encoder::constant_gradients(module, 1.0))
+        .map(|module| crate::encoder::constant_gradients(module, 1.0))
         .collect();
     replicas
         .all_reduce(gradients, &[1, 1, 1])

@@ -1,8 +1,6 @@
 //! Devices that this machine may or may not have. What needs one says so when it is skipped.
 
-mod encoder;
-
-use encoder::{Encoder, constant_gradients, named};
+use crate::encoder::{Encoder, constant_gradients, named};
 use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::{
     AsStrategy, BackendKind, DeviceSpec, MirroredStrategy, OneDeviceStrategy, Origin,

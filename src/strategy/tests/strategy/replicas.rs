@@ -1,15 +1,13 @@
 //! Replicas and collectives: copies that share nothing, sums with fixed order, training that keeps copies
 //! equal.
 
-mod encoder;
-
 use std::collections::HashSet;
 
+use crate::encoder::{Encoder, constant_gradients, named};
 use burn::backend::DispatchTensorKind;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Int, Tensor, TensorData};
-use encoder::{Encoder, constant_gradients, named};
 use proptest::prelude::*;
 use stratoscope_strategy::collective::{CrossDeviceOps, Operation};
 use stratoscope_strategy::{MirroredStrategy, Origin, Replicas, scope};

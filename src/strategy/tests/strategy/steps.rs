@@ -1,5 +1,4 @@
 //! Steps of training on the tiny module, without an optimizer of the crates above.
-#![allow(dead_code, reason = "not every test takes all of it")]
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;

@@ -1,20 +1,17 @@
 //! Sharded variables: which server stores which rows, what moves, and that the results are those of unsharded ones.
 
-mod encoder;
-mod steps;
-
 use std::collections::HashSet;
 
+use crate::steps::{bits, placed, pushed, trained, weights};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor};
 use proptest::prelude::*;
-use steps::{bits, placed, pushed, trained, weights};
 use stratoscope_strategy::{
     AsStrategy, MirroredStrategy, Origin, ParameterServerStrategy, Partitioner, PlacementReport,
     Replicas, VariableKind, VariableRecord,
 };
 
-use encoder::Encoder;
+use crate::encoder::Encoder;
 
 fn servers(workers: usize, servers: usize) -> ParameterServerStrategy {
     ParameterServerStrategy::logical(workers, servers).expect("logical devices")
@@ -208,7 +205,7 @@ fn the_report_tells_the_rows() {
     let weights: Vec<u64> = (0..3)
         .map(|device| report.device_totals(device).weights)
         .collect();
-    let on = |server: usize| 4 * steps::weights(&replicas.modules()[server]).len() as u64;
+    let on = |server: usize| 4 * crate::steps::weights(&replicas.modules()[server]).len() as u64;
     assert_eq!(weights, [0, on(0), on(1)]);
     assert_eq!(
         report.device_totals(1).slots,

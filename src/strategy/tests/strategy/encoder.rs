@@ -33,7 +33,6 @@ impl Encoder {
 
     /// # Shapes
     /// ids [B, S] → logits [B, 3]
-    #[allow(dead_code, reason = "not every test trains")]
     pub fn forward(&self, ids: Tensor<2, Int>) -> Tensor<2> {
         let mut hidden = self.word_embeddings.forward(ids);
         for layer in &self.layer {
@@ -47,7 +46,6 @@ impl Encoder {
     }
 
     /// The same with another classifier bias.
-    #[allow(dead_code, reason = "not every test spoils a copy")]
     pub fn with_other_bias(mut self) -> Self {
         struct Other;
         impl ModuleMapper for Other {
@@ -95,7 +93,6 @@ pub fn named(module: &Encoder) -> Vec<(String, ParamId)> {
 }
 
 /// Gradients that are `value` everywhere, on each parameter's device.
-#[allow(dead_code, reason = "not every test reduces")]
 pub fn constant_gradients(module: &Encoder, value: f32) -> GradientsParams {
     struct Fill(f32, GradientsParams);
     impl ModuleVisitor for Fill {
