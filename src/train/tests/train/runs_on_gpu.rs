@@ -56,18 +56,27 @@ fn on_one_device() {
     check("a GPU", one, None);
 }
 
-/// With `STRATOSCOPE_FULL_TESTS` only: it takes minutes on a software device.
+/// Two replicas take minutes on a software device.
+fn is_full() -> bool {
+    std::env::var_os("STRATOSCOPE_FULL_TESTS").is_some_and(|it| !it.is_empty())
+}
+
+/// With `STRATOSCOPE_FULL_TESTS` only.
 #[test]
 fn on_two_shares_of_a_device() {
-    if std::env::var_os("STRATOSCOPE_FULL_TESTS").is_none_or(|it| it.is_empty()) {
+    if !is_full() {
         return;
     }
     let shares = || MirroredStrategy::logical_on(gpu(), 2).map(|it| it.strategy());
     check("two shares of a GPU", shares, mirrored());
 }
 
+/// With `STRATOSCOPE_FULL_TESTS` only; `on_gpu::strategies_on_gpu` trains on such a pair each time.
 #[test]
 fn on_the_cpu_and_a_device() {
+    if !is_full() {
+        return;
+    }
     let both = || MirroredStrategy::on([cpu(0), gpu()]).map(|it| it.strategy());
     check("cpu and a GPU", both, mirrored());
 }

@@ -118,9 +118,10 @@ fn dropout_on_a_gpu_agrees() {
     }
 }
 
+/// Few shapes: burn times two dozen products for each, and for its gradients.
 #[test]
 fn linear_on_a_gpu_agrees() {
-    for (shape, outputs) in [([1, 2, 3], 2), ([2, 3, 5], 7), ([5, 61, 17], 133)] {
+    for (shape, outputs) in [([2, 3, 5], 7), ([5, 61, 17], 133)] {
         let case = linear_case(shape, outputs);
         let inputs = |c: &Case| (c.threes[0].clone(), c.twos[0].clone(), c.ones[0].clone());
         compare(
@@ -152,12 +153,7 @@ fn linear_on_a_gpu_agrees() {
 
 #[test]
 fn attention_on_a_gpu_agrees() {
-    for ([batch, sequence, hidden], heads) in [
-        ([1, 2, 4], 2),
-        ([3, 5, 8], 4),
-        ([4, 3, 6], 1),
-        ([2, 70, 32], 4),
-    ] {
+    for ([batch, sequence, hidden], heads) in [([3, 5, 8], 4), ([2, 70, 32], 4)] {
         let shape = [batch, sequence, hidden];
         let case = Case {
             threes: vec![values(shape, 1), values(shape, 2), values(shape, 3)],
