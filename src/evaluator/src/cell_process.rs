@@ -20,6 +20,8 @@ use stratoscope_compile::evcxr_contract::{EXECUTION_COMPLETE, LOAD_AND_RUN};
 pub mod foreign_output;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod interpose;
+#[cfg(target_os = "linux")]
+mod signal_stack;
 mod stream_order;
 mod thread_owner;
 
@@ -55,6 +57,8 @@ fn run() -> std::io::Result<()> {
         .name("cells".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || {
+            #[cfg(target_os = "linux")]
+            signal_stack::enlarge();
             // On this thread, so that thread-locals of the facade are those that the cells see.
             let facade =
                 std::env::var_os(LIBRARY_VARIABLE).and_then(|path| prepare(Path::new(&path)));
