@@ -121,10 +121,10 @@ gpu_tests() {
 
 doc_tests() { cargo test --workspace --locked --doc; }
 
-# Tests that execute notebooks, the pages of the book and commands of the documents: they compute much and wait for nothing.
+# Tests that execute notebooks, the pages of the book and of rules, and commands of the documents: they compute much and wait for nothing.
 # Those of commands come first: cargo builds for them, and later for the checks.
 documents=(documented_commands articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
-    tables_in_jupyterlab training)
+    rules tables_in_jupyterlab training)
 
 # Runs files of `tests/`; NAME.skips has the reasons for what was skipped.
 python_tests() {

@@ -14,8 +14,8 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near, assert_near_weights, cross_entropy, grouped, load, one_gpu, plain_args, recipe,
-    sentences, tiny_bert, weights,
+    assert_near, assert_near_weights, cross_entropy, grouped, is_full, load, one_gpu, plain_args,
+    recipe, sentences, tiny_bert, weights,
 };
 
 type Weights = Vec<(String, Vec<f32>)>;
@@ -393,9 +393,12 @@ fn what_makes_no_adapters_is_refused() {
     );
 }
 
-/// It needs a GPU; Mesa's software one is enough.
+/// It needs a GPU; Mesa's software one is enough. With `STRATOSCOPE_FULL_TESTS` only.
 #[test]
 fn adapters_on_gpu() {
+    if !is_full() {
+        return;
+    }
     let Some(device) = one_gpu() else {
         return;
     };

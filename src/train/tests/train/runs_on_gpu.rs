@@ -12,8 +12,8 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    self, assert_near_by, gpu, heard, largest_difference, mirrored, plain_args, recipe, sentences,
-    weights,
+    self, assert_near_by, gpu, heard, is_full, largest_difference, mirrored, plain_args, recipe,
+    sentences, weights,
 };
 
 type Bert = BertForSequenceClassification;
@@ -54,11 +54,6 @@ fn check(name: &'static str, strategy: fn() -> Result<Strategy>, on_cpu: Option<
 fn on_one_device() {
     let one = || OneDeviceStrategy::new(gpu()).map(|it| it.strategy());
     check("a GPU", one, None);
-}
-
-/// Two replicas take minutes on a software device.
-fn is_full() -> bool {
-    std::env::var_os("STRATOSCOPE_FULL_TESTS").is_some_and(|it| !it.is_empty())
 }
 
 /// With `STRATOSCOPE_FULL_TESTS` only.

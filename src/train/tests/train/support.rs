@@ -41,6 +41,11 @@ pub fn one_gpu() -> Option<Strategy> {
     }
 }
 
+/// Whether also the long tests are run: a software device compiles the kernels of each shape for seconds.
+pub fn is_full() -> bool {
+    std::env::var_os("STRATOSCOPE_FULL_TESTS").is_some_and(|it| !it.is_empty())
+}
+
 /// What `work` returns, and the notices with one of these codes that it causes.
 pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T, Vec<Diagnostic>) {
     struct Heard(&'static [&'static str], Mutex<Vec<Diagnostic>>);
