@@ -80,7 +80,7 @@ make_venv() {
 # One build for the kernel, the facade and the tests.
 build() {
     find_rust
-    say "cargo build --workspace (the first time about 25 minutes on two idle cores, then seconds)"
+    say "cargo build --workspace (the first time 25 to 40 minutes on two idle cores, then seconds)"
     (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "see the lines above"
 }
 
