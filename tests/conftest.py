@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
 
@@ -18,6 +19,15 @@ from lab import Lab
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 STRATOSCOPE = TARGET / "debug" / "stratoscope"
+
+
+def example(name):
+    """The program of an example. `tests/run.sh` builds it before: cargo would wait here for the lints beside, minutes."""
+    program = TARGET / "debug" / "examples" / name
+    if not program.exists():
+        # The whole workspace: one crate alone would be built with other features, and burn again.
+        subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", name], cwd=ROOT, check=True)
+    return program
 
 
 def pytest_configure(config):

@@ -6,14 +6,13 @@ import collections
 import json
 import os
 import platform
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import cuda_machine
-from conftest import ROOT, TARGET
+from conftest import TARGET, example
 
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="NVRTC of Linux on x86-64 alone"),
@@ -38,11 +37,7 @@ def machine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train_step():
-    program = TARGET / "debug" / "examples" / "train_step"
-    if not program.exists():
-        # The whole workspace: one crate alone would be built with other features, and burn again.
-        subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "train_step"], cwd=ROOT, check=True)
-    return program
+    return example("train_step")
 
 
 def step(policy="float32", batch=16, seq=64):

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 import yaml
 
-from conftest import ROOT, STRATOSCOPE, TARGET
+from conftest import ROOT, STRATOSCOPE, TARGET, example
 from kernel_client import check_card, without_ansi
 from slurm import Slurm
 
@@ -200,11 +200,11 @@ def test_gradients_travel_over_the_mpi_of_the_launcher(tmp_path, installed, expe
 
 def test_the_all_reduce_is_measured_over_tcp_and_mpi(tmp_path, installed):
     installed("mpirun")
-    subprocess.run(["cargo", "build", "-q", "--workspace", "--locked", "--example", "all_reduce"], cwd=ROOT, check=True)
+    program = example("all_reduce")
     job = Job(tmp_path)
     found = {}
     for transport in ("tcp", "mpi"):
-        job.run(f"mpirun --bind-to none -n 2 target/debug/examples/all_reduce {transport} 1000 100000")
+        job.run(f"mpirun --bind-to none -n 2 {program} {transport} 1000 100000")
         found[transport] = [json.loads(line) for line in job.said().splitlines()]
     assert [(run["carrier"], run["bytes"]) for run in found["tcp"]] == [("TCP with TLS", 4000), ("TCP with TLS", 400_000)]
     assert found["mpi"][1]["carrier"].startswith("Open MPI v") and found["mpi"][1]["seconds"] > 0
@@ -226,7 +226,7 @@ def test_nccl_is_refused_where_workers_have_no_cuda_device_of_their_own(tmp_path
     cell = kernel.execute('let strategy = MultiWorkerMirroredStrategy::workers(2)?.communication("nccl")?;')
     check_card(cell, "SC0103", "NCCL joins CUDA devices, and the workers of this strategy compute on CPU")
     job = Job(tmp_path)
-    job.begin(f"mpirun --bind-to none -n 2 {ROOT}/target/debug/examples/all_reduce nccl 1000")
+    job.begin(f"mpirun --bind-to none -n 2 {example('all_reduce')} nccl 1000")
     assert job.ended() != 0
     assert "libcuda.so" in job.said() or "libnccl.so" in job.said(), job.said()
 

@@ -13,7 +13,7 @@ import pytest
 from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
-from conftest import ROOT, TARGET
+from conftest import ROOT, example
 
 pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="levels of x86-64 alone"),
@@ -59,11 +59,8 @@ def test_the_kernel_answers(stratoscope, tmp_path):
 
 @pytest.fixture(scope="module")
 def losses():
-    """The example, which `tests/run.sh` builds before."""
-    example = TARGET / "debug" / "examples" / "losses"
-    if not example.exists():
-        run(["cargo", "build", "--workspace", "--locked", "--example", "losses"], seconds=1800)
-    return lambda *before, checkpoint: json.loads(run([*before, example, checkpoint]))["losses"]
+    program = example("losses")
+    return lambda *before, checkpoint: json.loads(run([*before, program, checkpoint]))["losses"]
 
 
 def test_training_steps_have_the_same_losses(losses, tiny):
