@@ -15,7 +15,7 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    assert_near, assert_near_weights, grouped, heard, load, plain_args, recipe, sentences,
+    assert_near, assert_near_weights, grouped, heard, is_full, load, plain_args, recipe, sentences,
     tiny_bert, weights,
 };
 
@@ -260,9 +260,13 @@ fn variables_that_do_not_fit_are_an_error() {
         .expect("the model lives");
 }
 
-/// A real failure: the input of the batch is larger than the largest buffer of the adapter. Half of it is not.
+/// A real failure: the input of the batch is larger than the largest buffer of the adapter. Half of it is not. With
+/// `STRATOSCOPE_FULL_TESTS` only; an update without memory is undone on wgpu each time (`failed_update`).
 #[test]
 fn a_failed_allocation_of_wgpu_is_divided() {
+    if !is_full() {
+        return;
+    }
     let strategy = match OneDeviceStrategy::new(wgpu(0)) {
         Ok(strategy) => strategy,
         Err(reason) => {

@@ -59,7 +59,10 @@ impl Messages {
         let first = messages.take(most)?;
         match first.get(..4) {
             Some(b"PAR1") => {
-                return Err("it is a Parquet file: `Dataset::parquet` and `Stream::parquet` read it".to_owned());
+                return Err(
+                    "it is a Parquet file: `Dataset::parquet` and `Stream::parquet` read it"
+                        .to_owned(),
+                );
             }
             Some(b"FEA1") => {
                 return Err(
