@@ -136,7 +136,10 @@ fn what_is_no_file_of_rows() {
     for (name, words) in [
         ("", "not a file"),
         ("make.py", "it is no Arrow file"),
-        ("reviews.parquet", "`Dataset::parquet` reads it"),
+        (
+            "reviews.parquet",
+            "`Dataset::parquet` and `Stream::parquet` read it",
+        ),
     ] {
         let (code, shown) = refused(Dataset::arrow(path(name)));
         assert!(code == "SC0911" && shown.contains(words), "{shown}");
