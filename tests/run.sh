@@ -2,7 +2,7 @@
 # Every test of the project:
 #
 #     tests/run.sh            # what CI runs: about 45 minutes on two cores once everything is built
-#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing
+#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing, more on a GPU
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
 # device, for the tests of the wgpu backend), Chromium (for those in JupyterLab), qemu-user (an older
@@ -121,7 +121,8 @@ gpu_tests() {
 
 doc_tests() { cargo test --workspace --locked --doc; }
 
-# Tests that execute notebooks, the pages of the book and of rules, and commands of the documents: they compute much and wait for nothing.
+# Tests that execute notebooks, the pages of the book and of rules, and commands of the documents: they compute much and
+# wait for nothing.
 # Those of commands come first: cargo builds for them, and later for the checks.
 documents=(documented_commands articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
     rules tables_in_jupyterlab training)

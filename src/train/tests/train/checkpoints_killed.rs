@@ -10,7 +10,7 @@ use stratoscope_data::Dataset;
 use stratoscope_train::{BertForSequenceClassification, FitArgs};
 use tempfile::TempDir;
 
-use crate::support::{compiled, heard, plain_args, recipe, sentences, weights};
+use crate::support::{compiled, heard, is_full, plain_args, recipe, sentences, weights};
 
 /// Set in a process that a test has started: the folder of its checkpoints.
 const FOLDER: &str = "STRATOSCOPE_TEST_CHECKPOINTS";
@@ -101,10 +101,7 @@ fn newest(folder: &Path) -> Option<u64> {
 /// Each time a complete checkpoint is left, or none was ever complete; and the run goes on from it to the same bits.
 #[test]
 fn a_process_that_is_killed_leaves_a_complete_checkpoint() {
-    let kills = match std::env::var("STRATOSCOPE_FULL_TESTS").as_deref() {
-        Ok("1") => 100,
-        _ => 12,
-    };
+    let kills = if is_full() { 100 } else { 12 };
     let (train, dev) = (sentences(40), sentences(7));
     let expected = trained(args(&dev), &train);
 
