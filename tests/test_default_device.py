@@ -15,6 +15,8 @@ LAVAPIPE = glob.glob("/usr/share/vulkan/icd.d/*lvp*")
 needs_lavapipe = pytest.mark.skipif(not LAVAPIPE, reason="no wgpu adapter (install mesa-vulkan-drivers and libvulkan1)")
 
 MODEL = "let model = Sequential([Dense(4).input_shape(5), Dense(1)])?;"
+# What code written for burn takes.
+BURNS_DEFAULT = 'format!("{:?}", Device::default())'
 COMPILE = 'compile!(model, optimizer = AdamW::new(0.01), loss = "mse", strategy = none)?'
 
 
@@ -41,6 +43,10 @@ def test_a_software_adapter_is_never_the_default_by_itself(tmp_path):
             pytest.skip("this machine has a GPU that wgpu lists first")
         assert "no: a software adapter" in adapter, table
         assert "yes: no GPU was found" in next(line for line in table if line.startswith("cpu:0")), table
+        # Code written for burn asks for burn's own default, which would be CUDA.
+        assert kernel.run("Tensor::<1>::from_floats([1.0, 2.0], &Default::default()).sum().into_scalar::<f32>()").shown() == "3.0"
+        if not any(line.startswith("cuda:0") for line in table):
+            check_error(kernel.execute("Tensor::<1>::zeros([2], &Device::cuda(0))"), "SC0906", "there is no device cuda:0")
         assert "cpu:0" in kernel.run(MODEL + "\nmodel").shown()
     line, code = doctor(env)
     assert line.startswith("ok       default device: cpu:0") and "no GPU was found" in line and code == 0, line
@@ -60,6 +66,7 @@ def test_the_variable_names_it(tmp_path):
         assert "wgpu:0" in kernel.run("MirroredStrategy::new()?.replicas()[0].name.clone()").shown()
         # Set anew in the process, it decides anew; models that exist stay.
         kernel.run("%env STRATOSCOPE_DEVICE=cpu")
+        assert "Flex" in kernel.run(BURNS_DEFAULT).shown()
         assert "cpu:0" in kernel.run("default_device()?.name").shown()
         assert "wgpu:0" in kernel.run("model").shown()
     line, code = doctor(env)
@@ -71,7 +78,9 @@ def test_the_magic_shows_and_sets_it(tmp_path):
     with Kernel(env=environment(tmp_path, "cpu")) as kernel:
         shown = kernel.run("%device").shown()
         assert "yes: set by STRATOSCOPE_DEVICE" in shown and "wgpu:0" in shown, shown
+        assert "Flex" in kernel.run(BURNS_DEFAULT).shown()
         said = kernel.run("%device wgpu:0\n" + MODEL).stream()
+        assert "Wgpu" in kernel.run(BURNS_DEFAULT).shown()
         assert "the default device is wgpu:0" in said and "software" in said, said
         assert "wgpu:0" in kernel.run("model").shown()
         assert "yes: set by %device" in kernel.run("devices()").shown()

@@ -90,7 +90,7 @@ fn said(command: &mut Command) -> Option<String> {
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
-/// What the compiler cargo_cache, if it can be asked.
+/// What the compiler answers, if it can be asked.
 pub fn says(arguments: &[&str]) -> Option<String> {
     said(Command::new(rustc_of(&any()?.sysroot)).args(arguments))
 }

@@ -51,6 +51,10 @@ const HEARS: Duration = Duration::from_secs(1);
 const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::{dbg, print};\n\
                           ::stratoscope::cell::ready()?;";
 
+/// With the first type that it names, rust-analyzer reads the implementations of all traits in the view, which takes as
+/// long as starting does; completing this is the cheapest way to ask for one. It is not executed.
+const WARM_UP: &str = "let sum = 1 + 1; sum.";
+
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
 pub struct Engine {
     context: CommandContext,
@@ -302,6 +306,10 @@ impl Evaluate for Engine {
                 traceback: Vec::new(),
             }),
         }
+    }
+
+    fn warm_up(&mut self) {
+        let _ = self.context.completions(WARM_UP, WARM_UP.len());
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {

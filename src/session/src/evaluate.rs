@@ -202,6 +202,9 @@ pub trait Evaluate: Send {
     /// The expression does not compile, or fails.
     fn evaluate_expression(&mut self, expression: &str) -> Result<MimeBundle, CellError>;
 
+    /// Called once, when nothing was asked for some time after the start: does what the first cell would have to wait for.
+    fn warm_up(&mut self) {}
+
     /// The completions at byte `cursor` of `code`.
     fn complete(&mut self, code: &str, cursor: usize) -> Completions;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use stratoscope_diagnostics::render::{self, Source};
@@ -21,6 +22,10 @@ use crate::evaluate::{
 };
 use stratoscope_os::console;
 use stratoscope_os::process;
+
+/// When nothing is asked for so long after the start, the evaluator is warmed up. A front end that executes all cells is
+/// faster than this.
+const IDLE: Duration = Duration::from_millis(200);
 
 /// An evaluator, addressed from other threads.
 pub struct Session {
@@ -249,7 +254,12 @@ impl Worker {
         // shutdown has killed is not repeated.
         let _ = self.evaluator();
         self.shared.ready.store(true, Ordering::SeqCst);
-        while let Ok(command) = inbox.recv() {
+        let first = inbox.recv_timeout(IDLE).or_else(|_| {
+            self.warm_up();
+            inbox.recv()
+        });
+        let others = std::iter::from_fn(|| inbox.recv().ok());
+        for command in first.into_iter().chain(others) {
             // A dropped receiver means that nobody waits for the answer.
             match command {
                 Command::Execute {
@@ -340,6 +350,13 @@ impl Worker {
         if outputs.has_live_variables() && self.evaluator.is_some() {
             let variables = self.with(|it| it.variables()).unwrap_or_default();
             outputs.update_variables(&self.backend.table(&variables));
+        }
+    }
+
+    fn warm_up(&mut self) {
+        // One that could not be started is tried again by a cell, which shows why.
+        if self.evaluator.is_some() {
+            let _ = self.with(|it| it.warm_up());
         }
     }
 

@@ -2,7 +2,7 @@
 //! can be tested without a compiler.
 //!
 //! `print T`, `display T`, `update T`, `result T`, `clear`, `ask P`, `sleep MS`, `fail T`,
-//! `panic T`.
+//! `panic T`, `is warm`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,6 +121,7 @@ pub fn plain(text: &str) -> MimeBundle {
 struct Toy {
     interrupted: Arc<Flag>,
     executed: u64,
+    is_warm: bool,
 }
 
 #[derive(Default)]
@@ -150,6 +151,7 @@ impl Evaluate for Toy {
                 }
                 "result" => outputs.result(plain(rest)),
                 "clear" => outputs.clear(false),
+                "is" => outputs.stream(Stream::Stdout, &format!("{}\n", self.is_warm)),
                 "ask" => {
                     let answer = outputs.input(rest, false);
                     outputs.stream(Stream::Stdout, &format!("{answer:?}\n"));
@@ -177,6 +179,10 @@ impl Evaluate for Toy {
 
     fn evaluate_expression(&mut self, expression: &str) -> Result<MimeBundle, CellError> {
         Ok(plain(expression))
+    }
+
+    fn warm_up(&mut self) {
+        self.is_warm = true;
     }
 
     fn complete(&mut self, _code: &str, cursor: usize) -> Completions {

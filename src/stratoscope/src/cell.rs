@@ -26,6 +26,7 @@ mod device;
 pub mod evcxr;
 mod interrupts;
 mod last_line;
+mod missing_device;
 mod parity;
 mod places;
 mod scopes;
@@ -147,18 +148,23 @@ pub fn failed<T: Display + ?Sized>(error: &T) {
 pub fn panicked() {
     scopes::reset();
     evcxr::note_panic();
-    let elsewhere = || {
-        let mut elsewhere = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
-        elsewhere.take()
-    };
-    let panic = PANIC.take().or_else(elsewhere).unwrap_or(Panic {
+    let elsewhere = ELSEWHERE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    let here = PANIC.take();
+    let missing = here.as_ref().zip(elsewhere.as_ref());
+    let missing = missing.and_then(|(here, elsewhere)| {
+        missing_device::explain(here.location.as_deref(), &elsewhere.message)
+    });
+    let panic = here.or(elsewhere).unwrap_or(Panic {
         message: "a panic without a message".to_owned(),
         diagnostic: None,
         line: None,
         location: None,
     });
     let line = panic.line.or_else(statement_line);
-    connection::send(&match panic.diagnostic {
+    connection::send(&match panic.diagnostic.or(missing) {
         Some(diagnostic) => ToKernel::Failed {
             message: diagnostic.to_string(),
             diagnostic: Some(diagnostic),

@@ -48,6 +48,7 @@ pub fn ready() {
         interrupt::listen_to(cell::interrupted);
         long_work::watch_by(work::draw);
         choice::tell_by(warn);
+        choice::foresee();
     });
 }
 

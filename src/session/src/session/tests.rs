@@ -72,6 +72,15 @@ fn cells_wait_for_the_evaluator_and_run_in_order() {
 }
 
 #[test]
+fn an_evaluator_is_warmed_up_unless_a_cell_waits_for_it() {
+    let session = Session::start(toy::starter(Duration::from_millis(100)));
+    assert_eq!(execute(&session, "is warm").0, ["false\n"]);
+    let session = Session::start(toy::starter(Duration::ZERO));
+    std::thread::sleep(5 * IDLE);
+    assert_eq!(execute(&session, "is warm").0, ["true\n"]);
+}
+
+#[test]
 fn a_panic_of_the_evaluator_starts_another() {
     let session = Session::start(toy::starter(Duration::ZERO));
     let error = error_of(execute(&session, "panic oh no").1);

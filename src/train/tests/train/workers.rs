@@ -19,7 +19,7 @@ use stratoscope_train::{
 use stratoscope_workers::Launch;
 
 use crate::support::{
-    compiled, heard, id_model, load, plain_args, recipe, sentences, tiny_bert, weights,
+    compiled, heard, id_model, is_full, load, plain_args, recipe, sentences, tiny_bert, weights,
 };
 
 mod choices;
@@ -303,13 +303,10 @@ fn disturb(team: &MultiWorkerMirroredStrategy, times: usize) {
 }
 
 /// Processes are killed and stopped at moments that nobody chose; every step has the loss of an undisturbed run, and the
-/// last one leaves its weights. A few of them; 50 in the long tests.
+/// last one leaves its weights. Twelve times; 50 in the long tests.
 #[test]
 fn a_run_whose_workers_are_killed_ends_on_the_same_bits() {
-    let times = match std::env::var_os("STRATOSCOPE_FULL_TESTS") {
-        Some(_) => 50,
-        None => 3,
-    };
+    let times = if is_full() { 50 } else { 12 };
     let train = make_regression(64, 5, 2).expect("data");
     let begun = |strategy: Strategy| {
         let model = sequential(&strategy, CompileArgs::new().optimizer(Adam::new(0.01)));

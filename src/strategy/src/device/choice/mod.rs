@@ -5,6 +5,7 @@
 //! adapter is taken only where it is named. The choice is made once, when it is first needed, and a device that should
 //! have been taken and does not start is reported (SC0713).
 
+mod burn_default;
 mod hardware;
 mod order;
 
@@ -157,6 +158,7 @@ pub fn choice() -> Result<Arc<Choice>> {
             None => (variable(), ChosenBy::Variable),
         };
         let (choice, note) = decide(&text, by)?;
+        burn_default::set(choice.device.backend);
         state.made = Some(choice.clone());
         (choice, note)
     };
@@ -186,6 +188,7 @@ pub fn choose(device: &str) -> Result<Arc<Choice>> {
     if let Some(failed) = failed.filter(|_| choice.by == ChosenBy::Magic) {
         return Err(problem::backend_failed(&failed.name, &failed.reason));
     }
+    burn_default::set(choice.device.backend);
     state.asked = Some(device.to_owned());
     state.made = Some(choice.clone());
     Ok(choice)
@@ -194,6 +197,26 @@ pub fn choose(device: &str) -> Result<Arc<Choice>> {
 /// Forgets the choice: the next use decides anew. For a variable that was changed within the process.
 pub fn reconsider() {
     *state() = State::default();
+    foresee();
+}
+
+/// Makes burn's own default device, `Device::default()`, one of the kind that [`choice`] will most likely take, without
+/// starting any: for code that was written for burn and runs before the choice.
+pub fn foresee() {
+    let named = std::env::var(VARIABLE).unwrap_or_default();
+    burn_default::set(likely(&Wanted::parse(&named)));
+}
+
+fn likely(wanted: &Wanted) -> BackendKind {
+    let mut kinds = [BackendKind::Flex, BackendKind::Wgpu, BackendKind::Cuda].into_iter();
+    if let Some(named) = kinds.find(|kind| wanted.is_of(*kind)) {
+        return named;
+    }
+    match hardware::none() {
+        Some(_) => BackendKind::Flex,
+        None if cuda_driver::driver().devices.is_empty() => BackendKind::Wgpu,
+        None => BackendKind::Cuda,
+    }
 }
 
 fn decide(text: &str, by: ChosenBy) -> Result<(Arc<Choice>, Option<Diagnostic>)> {
@@ -280,10 +303,21 @@ fn unknown(
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_named_kind_is_likely() {
+        let of = |text| likely(&Wanted::parse(text));
+        assert_eq!(of("cpu"), BackendKind::Flex);
+        assert_eq!(of("wgpu(1)"), BackendKind::Wgpu);
+        assert_eq!(of("cuda:0"), BackendKind::Cuda);
+        assert_eq!(of("cpuu"), of("auto"));
+    }
+
     /// One test: the choice is that of the process.
     #[test]
     fn a_choice_is_kept_until_another_is_made() {
         let cpu = choose("cpu").expect("there is a processor");
+        let burns = burn::tensor::Device::default();
+        assert_eq!(crate::device::name_of(&burns), "cpu:0");
         assert_eq!(
             (cpu.device.name.as_str(), cpu.by),
             ("cpu:0", ChosenBy::Magic)

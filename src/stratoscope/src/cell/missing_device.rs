@@ -1,0 +1,15 @@
+//! burn's own names of devices, which cells may use (`Device::cuda(0)`), are checked by nobody: burn starts a device on a
+//! thread of its own, which panics where there is none, and then the statement that waits for it.
+
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_strategy::cuda;
+
+/// What the panic of a device's thread says where there is no such device.
+const NO_CUDA: &str = "dynamically load the \"cuda\" shared library";
+
+/// The diagnostic for a panic at `location`, after another thread has panicked with the message `elsewhere`.
+pub(super) fn explain(location: Option<&str>, elsewhere: &str) -> Option<Box<Diagnostic>> {
+    let waited = location.is_some_and(|it| it.contains("cubecl"));
+    let is_missing = waited && elsewhere.contains(NO_CUDA);
+    is_missing.then(|| cuda(0).resolve().err()).flatten()
+}
