@@ -152,12 +152,10 @@ pub fn panicked() {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
-    let here = PANIC.take();
-    let missing = here.as_ref().zip(elsewhere.as_ref());
-    let missing = missing.and_then(|(here, elsewhere)| {
-        missing_device::explain(here.location.as_deref(), &elsewhere.message)
-    });
-    let panic = here.or(elsewhere).unwrap_or(Panic {
+    let missing = elsewhere
+        .as_ref()
+        .and_then(|it| missing_device::explain(&it.message));
+    let panic = PANIC.take().or(elsewhere).unwrap_or(Panic {
         message: "a panic without a message".to_owned(),
         diagnostic: None,
         line: None,

@@ -7,9 +7,8 @@ use stratoscope_strategy::cuda;
 /// What the panic of a device's thread says where there is no such device.
 const NO_CUDA: &str = "dynamically load the \"cuda\" shared library";
 
-/// The diagnostic for a panic at `location`, after another thread has panicked with the message `elsewhere`.
-pub(super) fn explain(location: Option<&str>, elsewhere: &str) -> Option<Box<Diagnostic>> {
-    let waited = location.is_some_and(|it| it.contains("cubecl"));
-    let is_missing = waited && elsewhere.contains(NO_CUDA);
+/// The diagnostic for a panic of a cell in which a thread of a device has panicked with this message.
+pub(super) fn explain(elsewhere: &str) -> Option<Box<Diagnostic>> {
+    let is_missing = elsewhere.contains(NO_CUDA);
     is_missing.then(|| cuda(0).resolve().err()).flatten()
 }
