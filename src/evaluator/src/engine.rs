@@ -40,20 +40,13 @@ mod names;
 mod outcome;
 mod start;
 
+use start::{FIRST_CELL, WARM_UP};
+
 /// How long the last messages of a cell are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a cell process that is to end may take to hear of it.
 const HEARS: Duration = Duration::from_secs(1);
-
-/// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
-/// costs the first such cell a second compile.
-const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::{dbg, print};\n\
-                          ::stratoscope::cell::ready()?;";
-
-/// With the first type that it names, rust-analyzer reads the implementations of all traits in the view, which takes as
-/// long as starting does; completing this is the cheapest way to ask for one. It is not executed.
-const WARM_UP: &str = "let sum = 1 + 1; sum.";
 
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
 pub struct Engine {

@@ -253,12 +253,17 @@ fn note_panic(info: &PanicHookInfo<'_>) {
         |it| places::place(it.file(), it.line()),
     );
     eprintln!("thread '{name}' panicked at {place}:\n{message}");
-    *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Panic {
-        message,
-        diagnostic,
-        line: None,
-        location,
-    });
+    let mut elsewhere = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Its thread goes on, and panics for everything that it is asked.
+    let is_explained = |it: &Panic| missing_device::is_meant(&it.message);
+    if !elsewhere.as_ref().is_some_and(is_explained) {
+        *elsewhere = Some(Panic {
+            message,
+            diagnostic,
+            line: None,
+            location,
+        });
+    }
 }
 
 /// The line of the cell for `place`, if it is inside the running statement. The compiled text keeps the lines of a

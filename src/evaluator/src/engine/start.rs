@@ -10,7 +10,7 @@ use stratoscope_diagnostics::rules::ExecutionUnavailable;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_wire::{ToCells, ToKernel};
 
-use super::{Engine, FIRST_CELL};
+use super::Engine;
 use crate::assist::Assistant;
 use crate::cell_process;
 use crate::declarations::Declared;
@@ -25,6 +25,15 @@ use stratoscope_compile::home::{self, Home};
 use stratoscope_compile::standby_process::Standby;
 use stratoscope_os::{environment, private_folder};
 use stratoscope_session::Stream;
+
+/// What every notebook has in scope; the `?` makes evcxr allow it in later cells, which otherwise
+/// costs the first such cell a second compile.
+pub(super) const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratoscope::cell::{dbg, print};\n\
+                          ::stratoscope::cell::ready()?;";
+
+/// With the first type that it names, rust-analyzer reads the implementations of all traits in the view, which takes as
+/// long as starting does; completing this is the cheapest way to ask for one. It is not executed.
+pub(super) const WARM_UP: &str = "let sum = 1 + 1; sum.";
 
 impl Engine {
     /// Starts evcxr, the cell process and the threads around them.

@@ -7,8 +7,12 @@ use stratoscope_strategy::cuda;
 /// What the panic of a device's thread says where there is no such device.
 const NO_CUDA: &str = "dynamically load the \"cuda\" shared library";
 
+/// Whether the message of a panic says that there is no such device.
+pub(super) fn is_meant(message: &str) -> bool {
+    message.contains(NO_CUDA)
+}
+
 /// The diagnostic for a panic of a cell in which a thread of a device has panicked with this message.
 pub(super) fn explain(elsewhere: &str) -> Option<Box<Diagnostic>> {
-    let is_missing = elsewhere.contains(NO_CUDA);
-    is_missing.then(|| cuda(0).resolve().err()).flatten()
+    is_meant(elsewhere).then(|| cuda(0).resolve().err())?
 }
