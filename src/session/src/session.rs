@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -254,10 +255,13 @@ impl Worker {
         // shutdown has killed is not repeated.
         let _ = self.evaluator();
         self.shared.ready.store(true, Ordering::SeqCst);
-        let first = inbox.recv_timeout(IDLE).or_else(|_| {
-            self.warm_up();
-            inbox.recv()
-        });
+        let first = match inbox.recv_timeout(IDLE) {
+            Err(RecvTimeoutError::Timeout) => {
+                self.warm_up();
+                inbox.recv().ok()
+            }
+            received => received.ok(),
+        };
         let others = std::iter::from_fn(|| inbox.recv().ok());
         for command in first.into_iter().chain(others) {
             // A dropped receiver means that nobody waits for the answer.

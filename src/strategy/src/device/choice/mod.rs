@@ -117,6 +117,14 @@ struct State {
     asked: Option<String>,
 }
 
+impl State {
+    /// From now on it is the default, and burn's own follows.
+    fn keep(&mut self, choice: &Arc<Choice>) {
+        burn_default::set(choice.device.backend);
+        self.made = Some(choice.clone());
+    }
+}
+
 /// Process-wide, as the devices are.
 static STATE: Mutex<State> = Mutex::new(State {
     made: None,
@@ -158,8 +166,7 @@ pub fn choice() -> Result<Arc<Choice>> {
             None => (variable(), ChosenBy::Variable),
         };
         let (choice, note) = decide(&text, by)?;
-        burn_default::set(choice.device.backend);
-        state.made = Some(choice.clone());
+        state.keep(&choice);
         (choice, note)
     };
     if let Some(note) = note {
@@ -188,9 +195,8 @@ pub fn choose(device: &str) -> Result<Arc<Choice>> {
     if let Some(failed) = failed.filter(|_| choice.by == ChosenBy::Magic) {
         return Err(problem::backend_failed(&failed.name, &failed.reason));
     }
-    burn_default::set(choice.device.backend);
     state.asked = Some(device.to_owned());
-    state.made = Some(choice.clone());
+    state.keep(&choice);
     Ok(choice)
 }
 
