@@ -49,6 +49,15 @@ def pytest_collection_modifyitems(items):
     items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
+# Notebooks that train for minutes; `test_heads.py` and `test_evaluation.py` do the same with less each time.
+LONG_NOTEBOOKS = ("question_answering", "sweep")
+
+
+def marked_if_long(names):
+    """Parameters of a test over notebooks: the long ones are executed with STRATOSCOPE_FULL_TESTS only."""
+    return [pytest.param(name, marks=[pytest.mark.full] if name in LONG_NOTEBOOKS else []) for name in names]
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from conftest import marked_if_long
 from kernel_client import DIAGNOSTIC, history_column, without_ansi
 
 # Notebook, the errors of its cells in order, its warnings and notes.
@@ -55,7 +56,7 @@ def run(run_notebook):
     return lambda name: Executed(run_notebook(name))
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", marked_if_long(NOTEBOOKS))
 def test_every_cell_runs_or_fails_as_expected(run, name):
     errors, others = NOTEBOOKS[name]
     executed = run(name)
@@ -163,6 +164,7 @@ def test_words_are_tagged_in_texts_that_were_never_seen(run):
     assert [line.split() for line in executed.printed("audacious")] == [["PACKAGE", "audacious"], ["SECTION", "sound"]]
 
 
+@pytest.mark.full
 def test_answers_are_found_or_missing(run):
     executed = run("question_answering")
     assert first_validation_metric(executed.shown("fit!(answerer")) >= 0.7
@@ -172,6 +174,7 @@ def test_answers_are_found_or_missing(run):
     assert "→ net" in executed.shown("split_whitespace")
 
 
+@pytest.mark.full
 def test_a_sweep_is_ordered_and_remembered(run):
     executed = run("sweep")
     table = executed.shown("let found = sweep!")

@@ -21,8 +21,8 @@ use stratoscope_train::{
 };
 
 use crate::support::{
-    compiled, contradicted, cross_entropy, gpu, largest_difference, one_gpu, plain_args, sentences,
-    weights,
+    compiled, contradicted, cross_entropy, gpu, is_full, largest_difference, one_gpu, plain_args,
+    sentences, weights,
 };
 
 /// The limit for losses in `tests/parity/README.md`, as a share of losses above 1.
@@ -459,9 +459,12 @@ fn strategies_on_gpu() {
 
 /// The policies round what layers put out, on the device; one whose numbers the adapter does not have is refused.
 /// Rounding is not the same in the last bit, so that a number near the middle of two may go the other way: the limits
-/// are those of 16 bits.
+/// are those of 16 bits. With `STRATOSCOPE_FULL_TESTS` only: a software device compiles its kernels for a minute or two.
 #[test]
 fn policies_on_gpu() {
+    if !is_full() {
+        return;
+    }
     let Some(devices) = pair() else { return };
     let data = sentences(12);
     let adapter = &devices[1].replicas()[0].burn;
