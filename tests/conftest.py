@@ -53,9 +53,9 @@ def pytest_collection_modifyitems(items):
 LONG_NOTEBOOKS = ("question_answering", "sweep")
 
 
-def marked_if_long(names):
-    """Parameters of a test over notebooks: the long ones are executed with STRATOSCOPE_FULL_TESTS only."""
-    return [pytest.param(name, marks=[pytest.mark.full] if name in LONG_NOTEBOOKS else []) for name in names]
+def long_ones(values, are_long):
+    """Parameters of a test: the long ones among these values are run with STRATOSCOPE_FULL_TESTS only."""
+    return [pytest.param(value, marks=pytest.mark.full if value in are_long else ()) for value in values]
 
 
 @pytest.fixture(scope="session")

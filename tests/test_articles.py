@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import marked_if_long
+from conftest import LONG_NOTEBOOKS, long_ones
 from kernel_client import DIAGNOSTIC, history_column, without_ansi
 
 # Notebook, the errors of its cells in order, its warnings and notes.
@@ -56,7 +56,7 @@ def run(run_notebook):
     return lambda name: Executed(run_notebook(name))
 
 
-@pytest.mark.parametrize("name", marked_if_long(NOTEBOOKS))
+@pytest.mark.parametrize("name", long_ones(NOTEBOOKS, LONG_NOTEBOOKS))
 def test_every_cell_runs_or_fails_as_expected(run, name):
     errors, others = NOTEBOOKS[name]
     executed = run(name)

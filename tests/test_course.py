@@ -7,7 +7,7 @@ import re
 import pytest
 
 import notebook_outputs
-from conftest import ROOT
+from conftest import ROOT, long_ones
 from kernel_client import without_ansi
 
 LESSONS = sorted(path.stem for path in (ROOT / "notebooks" / "course").glob("*.ipynb"))
@@ -18,7 +18,7 @@ OPEN, RIGHT = "still to be filled in", ": right"
 
 
 def marked(always):
-    return [pytest.param(name, marks=[] if name in always else pytest.mark.full) for name in LESSONS]
+    return long_ones(LESSONS, set(LESSONS).difference(always))
 
 
 def committed(name):

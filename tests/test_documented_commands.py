@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, STRATOSCOPE, TARGET
+from conftest import ROOT, STRATOSCOPE, TARGET, long_ones
 from kernel_client import without_ansi
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -166,8 +166,7 @@ def test_every_documented_command_is_here():
     assert documented() == set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", [
-    pytest.param(command, marks=pytest.mark.full if command in LONG else []) for command, run in COMMANDS.items() if run])
+@pytest.mark.parametrize("command", long_ones([command for command, run in COMMANDS.items() if run], LONG))
 def test_documented_commands_work_in_a_plain_shell(plain, command):
     """In the checkout, where the documents have them run; no tracked file changes and none is added."""
     line, expected = COMMANDS[command]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import notebook_outputs
-from conftest import ROOT, marked_if_long
+from conftest import LONG_NOTEBOOKS, ROOT, long_ones
 
 NAMES = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 # Those of the course are executed by tests/test_course.py.
@@ -21,7 +21,7 @@ def committed(name):
     return json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", marked_if_long(NAMES))
+@pytest.mark.parametrize("name", long_ones(NAMES, LONG_NOTEBOOKS))
 def test_outputs_are_those_of_the_present_code(run_notebook, name):
     differences = [
         f"cell {number}: {source}\n--- committed\n{there}\n--- executed\n{here}"
