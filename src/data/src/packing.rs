@@ -2,11 +2,20 @@
 //! function `group_texts` of Hugging Face's example for language models, which joins tokens; here texts are joined, so that
 //! a block is an example like any other and can be read.
 
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use rayon::prelude::*;
+use serde_json::json;
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::work::{Unit, Work};
+use tempfile::NamedTempFile;
 
 use crate::dataset::Dataset;
 use crate::example::Example;
 use crate::problem;
+use crate::source::Columns;
+use crate::stream::Stream;
 use crate::tokenize::{Form, Tokenize, Tokenized};
 
 /// A word of a text, with the space before it: where it ends in the text, and how many tokens it is.
@@ -26,42 +35,19 @@ impl Dataset {
     /// SC0914 if the texts have no tokens; SC0915 for a `max_length` that leaves no room beside the special tokens; SC0910 for
     /// a tokenizer that does not say where its tokens stand; SC0520 if it is interrupted.
     pub fn packed(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Self> {
-        let Some((_, pieces)) = tokenizer.encode_pieces("a", None, usize::MAX) else {
-            return Err(problem::no_places(&self.source));
-        };
-        let special = pieces.iter().filter(|piece| piece.is_none()).count();
-        if max_length <= special {
-            let expects = format!("at least {}", special + 1);
-            let place = problem::call("packed");
-            return Err(problem::bad_size(place, "max_length", max_length, &expects));
-        }
-        // The tokens of a word may depend on the space before it, which every word has here.
+        let mut packer = Packer::new(tokenizer, max_length, &self.source)?;
         let spaced = Self {
             examples: self.examples.iter().map(spaced).collect(),
             ..self.take(0)
         };
-        let form = Form {
-            pair: |_| None,
-            ..Form::of_pieces(usize::MAX)
-        };
         let of_text = |_: usize, _: &Example, whole: Tokenized| [words(&whole)];
-        let (words, _) = spaced.encoded_by(tokenizer, &form, of_text)?;
-        let mut blocks = Blocks::new(max_length - special);
-        for (example, words) in spaced.examples.iter().zip(words) {
-            blocks.add(example, &words);
+        let (words, _) = spaced.encoded_by(tokenizer, &whole(), of_text)?;
+        for (text, words) in spaced.examples.iter().zip(words) {
+            packer.add(text, &words);
         }
-        let mut examples = blocks.finished();
+        let examples = packer.finished();
         if examples.is_empty() {
             return Err(problem::empty(&self.source, "packed"));
-        }
-        let of = |text: &str| tokenizer.encode(text, None, usize::MAX);
-        if of(" a") == of("a") {
-            for example in &mut examples {
-                // A block that begins within a text may begin with anything.
-                if example.text.starts_with(' ') {
-                    example.text.remove(0);
-                }
-            }
         }
         Ok(Self {
             examples,
@@ -71,7 +57,101 @@ impl Dataset {
     }
 }
 
-/// Both texts of an example as one that begins with a space.
+impl Stream {
+    /// The texts in full blocks, as [`Dataset::packed`] makes them, in a file of their own: JSON Lines, one block a line, which
+    /// takes about the space of the texts. The file is read as a stream; a later session opens it with
+    /// `Stream::jsonl_with(path, &Columns::new().unlabelled())`. An existing file is replaced once all blocks are written.
+    ///
+    /// # Errors
+    /// As [`Dataset::packed`]; SC0908 if the file cannot be written, or is one of the stream's; SC0911 if a file of the stream has changed.
+    pub fn packed(
+        &self,
+        tokenizer: &dyn Tokenize,
+        max_length: usize,
+        path: impl AsRef<Path>,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        if self.reads(path) {
+            let reason = "the texts are read from this file";
+            return Err(problem::not_written(path, reason));
+        }
+        let mut packer = Packer::new(tokenizer, max_length, self.source())?;
+        let mut file = BlockFile::beside(path)?;
+        let verb = ("packing", "packed");
+        let mut work = Work::begin(verb, self.len(), Unit::Things("text"));
+        let mut done = 0;
+        for portion in self.portions() {
+            let portion = portion?;
+            let texts = portion.examples.par_iter().map(spaced);
+            let texts: Vec<(Example, Vec<Word>)> = texts
+                .map(|text| {
+                    let words = words(&whole().encode(tokenizer, &text));
+                    (text, words)
+                })
+                .collect();
+            for (text, words) in &texts {
+                packer.add(text, words);
+            }
+            file.add(packer.full())?;
+            done += portion.len();
+            work.reached(done)?;
+        }
+        work.finished();
+        file.add(packer.finished())?;
+        if file.blocks == 0 {
+            return Err(problem::empty(self.source(), "packed"));
+        }
+        file.keep()?;
+        Self::jsonl_with(path, &Columns::new().unlabelled())
+    }
+}
+
+/// Blocks of a stream on their way to a file, which has its name once it is whole.
+struct BlockFile<'a> {
+    path: &'a Path,
+    to: BufWriter<NamedTempFile>,
+    blocks: usize,
+}
+
+impl<'a> BlockFile<'a> {
+    fn beside(path: &'a Path) -> Result<Self> {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let made = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+        Ok(Self {
+            path,
+            to: BufWriter::new(made.map_err(|error| problem::not_written(path, error))?),
+            blocks: 0,
+        })
+    }
+
+    fn add(&mut self, blocks: impl IntoIterator<Item = Example>) -> Result<()> {
+        let path = self.path;
+        for block in blocks {
+            let line = json!({ "text": block.text });
+            writeln!(self.to, "{line}").map_err(|error| problem::not_written(path, error))?;
+            self.blocks += 1;
+        }
+        Ok(())
+    }
+
+    fn keep(self) -> Result<()> {
+        let written = self.to.into_inner().map_err(|error| error.into_error());
+        let kept = written.and_then(|file| Ok(file.persist(self.path)?));
+        kept.map_err(|error| problem::not_written(self.path, error))?;
+        Ok(())
+    }
+}
+
+/// Both texts of an example are one text here, which is not cut.
+fn whole() -> Form {
+    Form {
+        pair: |_| None,
+        ..Form::of_pieces(usize::MAX)
+    }
+}
+
+/// Both texts of an example as one that begins with a space: the tokens of a word may depend on the space before it, which
+/// every word has here.
 fn spaced(example: &Example) -> Example {
     let mut text = String::new();
     // The text of a row of numbers is for reading.
@@ -104,52 +184,84 @@ fn words(text: &Tokenized) -> Vec<Word> {
     words.into_iter().map(|(_, word)| word).collect()
 }
 
-/// Blocks of at most so many tokens, which are filled one after the other.
-struct Blocks {
+/// Makes blocks of at most so many tokens, which are filled one after the other.
+struct Packer {
+    /// Tokens of a block beside the special ones.
     room: usize,
+    /// Whether a space at the beginning of a text makes no token.
+    drops_space: bool,
     full: Vec<Example>,
+    /// The one that is being filled, and its tokens.
     open: Option<(Example, usize)>,
 }
 
-impl Blocks {
-    fn new(room: usize) -> Self {
-        Self {
-            room,
+impl Packer {
+    fn new(tokenizer: &dyn Tokenize, max_length: usize, source: &str) -> Result<Self> {
+        let Some((_, pieces)) = tokenizer.encode_pieces("a", None, usize::MAX) else {
+            return Err(problem::no_places(source));
+        };
+        let special = pieces.iter().filter(|piece| piece.is_none()).count();
+        if max_length <= special {
+            let expects = format!("at least {}", special + 1);
+            let place = problem::call("packed");
+            return Err(problem::bad_size(place, "max_length", max_length, &expects));
+        }
+        let of = |text: &str| tokenizer.encode(text, None, usize::MAX);
+        Ok(Self {
+            room: max_length - special,
+            drops_space: of(" a") == of("a"),
             full: Vec::new(),
             open: None,
-        }
+        })
     }
 
     fn add(&mut self, text: &Example, words: &[Word]) {
         let mut start = 0;
         for word in words {
-            if let Some((block, _)) = self
-                .open
-                .take_if(|(_, held)| *held + word.tokens > self.room)
-            {
-                self.full.push(block);
-            }
-            let (block, held) = self.open.get_or_insert_with(|| {
-                let empty = Example {
-                    text: String::new(),
-                    ..text.clone()
-                };
-                (empty, 0)
-            });
+            let open = self.open.take();
+            let (mut block, held) = match open {
+                Some((block, held)) if held + word.tokens <= self.room => (block, held),
+                other => {
+                    self.close(other);
+                    let empty = Example {
+                        text: String::new(),
+                        ..text.clone()
+                    };
+                    (empty, 0)
+                }
+            };
             block.text.push_str(&text.text[start..word.end]);
-            *held += word.tokens;
+            self.open = Some((block, held + word.tokens));
             start = word.end;
         }
     }
 
+    fn close(&mut self, block: Option<(Example, usize)>) {
+        let Some((mut block, _)) = block else { return };
+        // A block that begins within a text may begin with anything.
+        if self.drops_space && block.text.starts_with(' ') {
+            block.text.remove(0);
+        }
+        self.full.push(block);
+    }
+
+    /// The blocks that were filled since the last call.
+    fn full(&mut self) -> impl Iterator<Item = Example> {
+        std::mem::take(&mut self.full).into_iter()
+    }
+
+    /// The rest, with the block that is not full.
     fn finished(mut self) -> Vec<Example> {
-        self.full.extend(self.open.map(|(block, _)| block));
+        let open = self.open.take();
+        self.close(open);
         self.full
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::tokenize::letters::Letters;
 
@@ -199,6 +311,47 @@ mod tests {
         assert_eq!(of(0), (" ab cd ef", 0, None, None));
         assert_eq!(of(1), (" gh  ij", 1, Some(7), None));
         assert_eq!(blocks.len(), 2);
+    }
+
+    #[test]
+    fn blocks_of_a_stream_are_those_of_a_data_set() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (texts, blocks) = (
+            folder.path().join("texts.txt"),
+            folder.path().join("blocks"),
+        );
+        // More than are read at a time.
+        let lines: Vec<String> = (0..5000).map(|at| "word ".repeat(at % 7) + "end").collect();
+        fs::write(&texts, lines.join("\n")).expect("a file");
+        let stream = Stream::text(&texts).expect("texts");
+        let packed = stream.packed(&Letters, 34, &blocks).expect("texts");
+        let expected = Dataset::from_texts(lines)
+            .packed(&Letters, 34)
+            .expect("texts");
+        let found = packed.first(packed.len()).expect("blocks");
+        let texts_of = |data: &Dataset| -> Vec<String> {
+            data.examples.iter().map(|it| it.text.clone()).collect()
+        };
+        assert_eq!(texts_of(&found), texts_of(&expected));
+        // Another time the file is replaced.
+        stream.packed(&Letters, 20, &blocks).expect("texts");
+        let columns = Columns::new().unlabelled();
+        let shorter = Stream::jsonl_with(&blocks, &columns).expect("blocks");
+        assert!(shorter.len() > packed.len());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[test]
+    fn a_stream_is_not_packed_into_its_own_file_nor_where_none_can_be() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let texts = folder.path().join("texts.txt");
+        fs::write(&texts, "a text\n").expect("a file");
+        let stream = Stream::text(&texts).expect("texts");
+        for path in [texts.clone(), folder.path().join("nowhere/blocks")] {
+            let refused = stream.packed(&Letters, 34, &path).expect_err("refused");
+            assert_eq!(refused.code, "SC0908", "{}", path.display());
+        }
+        assert_eq!(fs::read_to_string(&texts).expect("a file"), "a text\n");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! in the file.
 
 use std::fmt::Display;
+use std::path::Path;
 
 use stratoscope_diagnostics::rules::{
     AnswerOutsideContext, DataUnreadable, DuplicateColumn, EmptyDataset, InvalidSize,
     LengthMismatch, MissingColumn, MissingLabels, RaggedRow, TokenizerUnusable, UnknownLabel,
+    WriteFailed,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
 
@@ -187,6 +189,15 @@ pub(crate) fn fit_argument(name: &str) -> Place {
 /// Adds the call where the problem occurred; the place in the file stays the primary one.
 fn called(name: &str, text: &str, diagnostic: Diagnostic) -> Problem {
     Box::new(diagnostic.label(call(name), text))
+}
+
+/// SC0908: a file that cannot be written.
+pub(crate) fn not_written(path: &Path, reason: impl Display) -> Problem {
+    let rule = WriteFailed {
+        path: path.display().to_string(),
+        reason: reason.to_string(),
+    };
+    called("packed", "written here", rule.diagnostic())
 }
 
 /// SC0910: a tokenizer that does not say where its tokens stand.

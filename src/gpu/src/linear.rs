@@ -74,10 +74,10 @@ trait Layers: Backend {
 /// A tensor of the backend under autodiff.
 type Primitive = FloatTensor<Cube>;
 
-/// The product of the last two dimensions, of which those of `transposed` are exchanged first: on CUDA by our choice of a
-/// kernel, elsewhere by the one that burn finds the fastest.
+/// The product of the last two dimensions, of which those of `transposed` are exchanged first: by our choice of a kernel, but
+/// for 16 bits on other devices than CUDA, where burn takes the one that it finds the fastest.
 fn multiplied(left: Primitive, right: Primitive, transposed: [bool; 2]) -> Primitive {
-    if matches!(left.device(), CubeDevice::Cuda(_)) {
+    if left.dtype() == DType::F32 || matches!(left.device(), CubeDevice::Cuda(_)) {
         return Cube::product(left, right, transposed);
     }
     let exchanged = |tensor: Primitive, exchanged: bool| match exchanged {

@@ -1,5 +1,5 @@
-//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`): products are burn's, what lies between them is one
-//! launch each. Shapes and meanings are those of the functions in [`super`].
+//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`): one launch for a product, and one for what lies between
+//! two products. Shapes and meanings are those of the functions in [`super`].
 
 use burn::tensor::{DType, FloatDType, Tensor};
 use stratoscope_gpu::{self as kernels, Dropped, Lookup};

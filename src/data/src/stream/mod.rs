@@ -353,6 +353,15 @@ impl Stream {
         }
     }
 
+    /// Whether the rows of a file are among them.
+    pub(crate) fn reads(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else {
+            return false;
+        };
+        let mut files = self.index.files.iter();
+        files.any(|file| file.path.canonicalize().is_ok_and(|it| it == path))
+    }
+
     /// `300 000 examples, 14.2 MiB in 3 files`.
     pub fn headline(&self) -> String {
         let examples = text::count(self.len(), "example");

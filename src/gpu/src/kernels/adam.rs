@@ -6,7 +6,7 @@
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::{UNITS, cubes, matrix, unit_number, units};
+use super::{UNITS, matrix, units};
 
 /// Elements for one unit, so that a launch has enough units for its largest variable.
 const ELEMENTS_PER_UNIT: usize = 8;
@@ -71,7 +71,7 @@ pub fn update(variables: Vec<Variable>, step: AdamStep) -> Vec<[CubeTensor; 3]> 
         .clamp(1, MOST_CUBES);
     adam_variables::launch(
         &client,
-        cubes(number),
+        CubeCount::Static(number as u32, count as u32, 1),
         units(UNITS),
         weights,
         first,
@@ -124,32 +124,35 @@ fn adam_variables(
     #[comptime] units: usize,
     #[comptime] limits: bool,
 ) {
-    let unit = unit_number(units);
+    // The cubes of a row are those of a variable.
+    let unit = CUBE_POS_X as usize * units + UNIT_POS_X as usize;
     #[unroll]
     for number in 0..count {
-        let weight = weights.index_mut(number);
-        let of_first = firsts.index_mut(number);
-        let of_second = seconds.index_mut(number);
-        let gradient = gradients.index(number);
-        let length = gradient.len();
-        let mut at = unit;
-        while at < length {
-            let mut g = gradient[at] * factor;
-            if comptime!(limits) {
-                if g > limit {
-                    g = limit;
+        if CUBE_POS_Y as usize == number {
+            let weight = weights.index_mut(number);
+            let of_first = firsts.index_mut(number);
+            let of_second = seconds.index_mut(number);
+            let gradient = gradients.index(number);
+            let length = gradient.len();
+            let mut at = unit;
+            while at < length {
+                let mut g = gradient[at] * factor;
+                if comptime!(limits) {
+                    if g > limit {
+                        g = limit;
+                    }
+                    if g < -limit {
+                        g = -limit;
+                    }
                 }
-                if g < -limit {
-                    g = -limit;
-                }
+                let m = of_first[at] + (g - of_first[at]) * first;
+                let v = of_second[at] * beta_2 + g * g * second;
+                let denominator = v.sqrt() / root + epsilon;
+                of_first[at] = m;
+                of_second[at] = v;
+                weight[at] = weight[at] * keep - size * (m / denominator);
+                at += stride;
             }
-            let m = of_first[at] + (g - of_first[at]) * first;
-            let v = of_second[at] * beta_2 + g * g * second;
-            let denominator = v.sqrt() / root + epsilon;
-            of_first[at] = m;
-            of_second[at] = v;
-            weight[at] = weight[at] * keep - size * (m / denominator);
-            at += stride;
         }
     }
 }

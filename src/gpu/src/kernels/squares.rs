@@ -4,7 +4,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::sums::sum_rows;
-use super::{UNITS, cube_number, cubes, matrix, sum_over_units, unit_number, units, unwritten};
+use super::{UNITS, matrix, sum_over_units, units, unwritten};
 
 /// Elements for one unit.
 const ELEMENTS_PER_UNIT: usize = 64;
@@ -29,7 +29,7 @@ pub fn of_each(tensors: Vec<CubeTensor>) -> CubeTensor {
     }
     squares_of_parts::launch(
         &client,
-        cubes(number),
+        CubeCount::Static(number as u32, count as u32, 1),
         units(UNITS),
         inputs,
         partial.clone().into_tensor_arg(),
@@ -48,27 +48,25 @@ fn squares_of_parts(
     #[comptime] count: usize,
     #[comptime] units: usize,
 ) {
-    let cube = cube_number();
-    if cube >= number {
-        terminate!();
-    }
-    let unit = unit_number(units);
-    let stride = number * units;
-    let mut room = Shared::<[f32]>::new_slice(units);
+    // The cubes of a row are those of a tensor.
+    let (part, tensor) = (CUBE_POS_X as usize, CUBE_POS_Y as usize);
+    let mut sum = 0.0f32;
     #[unroll]
     for index in 0..count {
-        let input = inputs.index(index);
-        let length = input.len();
-        let mut sum = 0.0f32;
-        let mut at = unit;
-        while at < length {
-            let value = input[at];
-            sum += value * value;
-            at += stride;
+        if tensor == index {
+            let input = inputs.index(index);
+            let length = input.len();
+            let mut at = part * units + UNIT_POS_X as usize;
+            while at < length {
+                let value = input[at];
+                sum += value * value;
+                at += number * units;
+            }
         }
-        let sum = sum_over_units(sum, &mut room, units);
-        if UNIT_POS_X == 0 {
-            partial[index * number + cube] = sum;
-        }
+    }
+    let mut room = Shared::<[f32]>::new_slice(units);
+    let sum = sum_over_units(sum, &mut room, units);
+    if UNIT_POS_X == 0 {
+        partial[tensor * number + part] = sum;
     }
 }

@@ -1,0 +1,289 @@
+//! Products of float32 matrices in float32, by tiles.
+//!
+//! cubek's kernels for units are made for large products: of those of BERT's layers they make so few tiles that most of
+//! the GPU is idle (a gradient of 384 × 384 weights, nine on the 132 multiprocessors of an H200). Here tiles are smaller
+//! where there are few of them, and a long sum is cut into parts that cubes of their own add up.
+
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::reshape;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::tiles::{DEPTH, SQUARE, StepsLaunch, Tiling, product_tiles};
+use crate::kernels::sums::sum_groups;
+use crate::kernels::unwritten;
+
+/// Terms of a part of a sum, at least.
+const FEWEST_TERMS: usize = 128;
+/// Terms of a sum whose parts may make up for few tiles.
+const LONG_SUM: usize = 1024;
+/// Cubes in a dimension of a launch; what WebGPU promises.
+const MOST_CUBES: usize = 65_535;
+/// Where a device does not tell how many multiprocessors it has.
+const MULTIPROCESSORS: usize = 64;
+
+/// A product of [m, k] and [k, n], once for each pair of the batch's numbers.
+struct Sizes {
+    batch: [usize; 2],
+    m: usize,
+    n: usize,
+    k: usize,
+}
+
+impl Sizes {
+    fn batches(&self) -> usize {
+        self.batch.iter().product()
+    }
+
+    /// The most parts that the sum over k is cut into: those of a batch are products enough.
+    fn most_parts(&self) -> usize {
+        match self.batches() {
+            1 => (self.k / FEWEST_TERMS).max(1),
+            _ => 1,
+        }
+    }
+
+    /// The parts that make enough cubes.
+    fn parts(&self, tiling: Tiling, cubes: usize) -> usize {
+        let tiles = tiling.tiles(self.m, self.n);
+        (cubes / tiles.max(1)).clamp(1, self.most_parts())
+    }
+}
+
+/// The largest that leaves no multiprocessor idle, by the parts of a long sum if need be.
+fn tiling(sizes: &Sizes, cubes: usize) -> Tiling {
+    if sizes.n <= Tiling::NARROW.across * SQUARE {
+        return Tiling::NARROW;
+    }
+    let most = match sizes.k >= LONG_SUM {
+        true => sizes.most_parts(),
+        false => 1,
+    };
+    let tiles = Tiling::LARGE.tiles(sizes.m, sizes.n) * sizes.batches();
+    match tiles * most >= cubes {
+        true => Tiling::LARGE,
+        false => Tiling::SMALL,
+    }
+}
+
+/// Steps of a tensor from one to the next of its dimension, counted from the last one.
+fn step(tensor: &CubeTensor, from_end: usize) -> usize {
+    let strides = tensor.meta.strides();
+    let place = strides.len().checked_sub(from_end + 1);
+    place.map_or(0, |place| strides[place])
+}
+
+/// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4. `None` where it has more tiles
+/// than a launch has cubes.
+pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
+    let shape = left.meta.shape().clone();
+    let rank = shape.num_dims();
+    if rank > 4 {
+        return None;
+    }
+    let from_end = |place: usize| match rank > place {
+        true => shape[rank - 1 - place],
+        false => 1,
+    };
+    let sizes = Sizes {
+        batch: [from_end(3), from_end(2)],
+        m: from_end(1),
+        n: right.meta.shape()[rank - 1],
+        k: from_end(0),
+    };
+    let client = left.client.clone();
+    let hardware = &client.properties().hardware;
+    let multiprocessors = hardware.num_streaming_multiprocessors;
+    let wanted = 2 * multiprocessors.map_or(MULTIPROCESSORS, |count| count as usize);
+    let tiling = tiling(&sizes, wanted);
+    let parts = sizes.parts(tiling, wanted);
+    // A whole number of steps each, so that no step belongs to two of them.
+    let part = sizes.k.div_ceil(parts).max(1).next_multiple_of(DEPTH);
+    let parts = sizes.k.div_ceil(part).max(1);
+    let (down, across) = (tiling.down * SQUARE, tiling.across * SQUARE);
+    let cubes = [
+        sizes.n.div_ceil(across),
+        sizes.m.div_ceil(down),
+        sizes.batches() * parts,
+    ];
+    if cubes.iter().any(|&count| count > MOST_CUBES) {
+        return None;
+    }
+    let mut shape = shape;
+    shape[rank - 1] = sizes.n;
+    let output = match parts {
+        1 => unwritten(&left, shape.clone()),
+        _ => unwritten(&left, [parts, sizes.m * sizes.n]),
+    };
+    let (left, right) = (dense(left), dense(right));
+    launch(&sizes, tiling, cubes, part, left, right, &output);
+    if parts == 1 {
+        return Some(output);
+    }
+    let [sum] = sum_groups::<1>(output, parts, sizes.m * sizes.n);
+    Some(reshape(sum, shape))
+}
+
+/// A tensor whose rows or columns lie without gaps, copied if neither do.
+fn dense(tensor: CubeTensor) -> CubeTensor {
+    match step(&tensor, 0) == 1 || step(&tensor, 1) == 1 {
+        true => tensor,
+        false => into_contiguous(tensor),
+    }
+}
+
+fn launch(
+    sizes: &Sizes,
+    tiling: Tiling,
+    cubes: [usize; 3],
+    part: usize,
+    left: CubeTensor,
+    right: CubeTensor,
+    output: &CubeTensor,
+) {
+    let [x, y, z] = cubes.map(|count| count as u32);
+    let steps = |tensor: &CubeTensor, own: usize, terms: usize| {
+        let [outer, inner] = [3, 2].map(|place| step(tensor, place));
+        StepsLaunch::new(outer, inner, step(tensor, own), step(tensor, terms))
+    };
+    let (of_left, of_right) = (steps(&left, 1, 0), steps(&right, 0, 1));
+    // A factor is read along the dimension that lies without gaps.
+    let (left_along, right_along) = (step(&left, 0) == 1, step(&right, 1) == 1);
+    let client = left.client.clone();
+    // SAFETY: the kernel reads and writes no element without comparing its row and column with the sizes of the factors;
+    // shared memory and the units' own arrays are as long as the numbers that index them, which are constants.
+    unsafe {
+        product_tiles::launch_unchecked(
+            &client,
+            CubeCount::Static(x, y, z),
+            CubeDim::new_1d((tiling.down * tiling.across) as u32),
+            left.into_tensor_arg(),
+            right.into_tensor_arg(),
+            output.clone().into_tensor_arg(),
+            of_left,
+            of_right,
+            sizes.m,
+            sizes.n,
+            sizes.k,
+            part,
+            sizes.batch[1],
+            tiling,
+            left_along,
+            right_along,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::backend::ops::FloatTensorOps;
+    use burn::backend::wgpu::CubeBackend;
+    use burn::tensor::{Shape, TensorData};
+    use burn_cubecl::ops::into_data_sync;
+
+    use super::*;
+    use crate::testing;
+
+    fn factor(shape: &[usize], seed: usize) -> (Vec<f32>, Shape) {
+        let count = shape.iter().product::<usize>();
+        let number = |at: usize| ((at * 7919 + seed * 104_729) % 2003) as f32 / 1001.5 - 1.0;
+        (
+            (0..count).map(number).collect(),
+            Shape::from(shape.to_vec()),
+        )
+    }
+
+    /// The largest error, as a part of the sum of its terms' sizes, of a product of [.., m, k] and [.., k, n], each of them stored with its last two dimensions exchanged
+    /// where that is asked for.
+    fn error(batch: &[usize], [m, n, k]: [usize; 3], stored: [bool; 2]) -> f64 {
+        let device = testing::device().expect("was asked before");
+        let device = crate::gpu(&device).expect("a GPU");
+        let shape = |rows, columns| [batch, &[rows, columns]].concat();
+        let shapes = [
+            if stored[0] { shape(k, m) } else { shape(m, k) },
+            if stored[1] { shape(n, k) } else { shape(k, n) },
+        ];
+        let values = [factor(&shapes[0], 1), factor(&shapes[1], 2)];
+        let [left, right] = [0, 1].map(|side| {
+            let (values, shape) = values[side].clone();
+            let rank = shape.num_dims();
+            let mut tensor = CubeBackend::float_from_data(TensorData::new(values, shape), device);
+            if stored[side] {
+                tensor.meta.swap(rank - 2, rank - 1);
+            }
+            tensor
+        });
+        let made = product(left, right).expect("few tiles");
+        assert_eq!(made.meta.shape(), &Shape::from(shape(m, n)));
+        let found = into_data_sync(made);
+        let found = found.as_slice::<f32>().expect("float32");
+        let (left, right) = (&values[0].0, &values[1].0);
+        let mut worst = 0.0f64;
+        for (at, &found) in found.iter().enumerate() {
+            let (number, row, column) = (at / (m * n), at / n % m, at % n);
+            let (mut sum, mut size) = (0.0, 0.0);
+            for term in 0..k {
+                let l = if stored[0] {
+                    term * m + row
+                } else {
+                    row * k + term
+                };
+                let r = if stored[1] {
+                    column * k + term
+                } else {
+                    term * n + column
+                };
+                let made =
+                    f64::from(left[number * m * k + l]) * f64::from(right[number * k * n + r]);
+                sum += made;
+                size += made.abs();
+            }
+            worst = worst.max((sum - f64::from(found)).abs() / size);
+        }
+        worst
+    }
+
+    #[test]
+    fn products_of_all_sizes_and_orders_on_gpu() {
+        if testing::device().is_none() {
+            return;
+        }
+        let sizes = [
+            (vec![], [1, 1, 1]),
+            (vec![], [7, 5, 3]),
+            (vec![], [65, 130, 33]),
+            // In parts.
+            (vec![], [40, 50, 1000]),
+            // Of few columns.
+            (vec![2, 3], [70, 32, 40]),
+            // Of large tiles.
+            (vec![300], [130, 129, 9]),
+        ];
+        for (batch, size) in sizes {
+            for stored in [[false, false], [false, true], [true, false], [true, true]] {
+                let error = error(&batch, size, stored);
+                assert!(error < 1e-6, "{batch:?} × {size:?}, {stored:?}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_are_small_and_sums_are_cut_where_there_is_little_to_do() {
+        let of = |batch, m, n, k| {
+            let sizes = Sizes {
+                batch: [1, batch],
+                m,
+                n,
+                k,
+            };
+            let tiling = super::tiling(&sizes, 264);
+            (tiling, sizes.parts(tiling, 264))
+        };
+        assert_eq!(of(1, 4096, 1536, 384), (Tiling::LARGE, 1));
+        assert_eq!(of(1, 4096, 384, 384), (Tiling::SMALL, 1));
+        assert_eq!(of(1, 384, 384, 4096), (Tiling::LARGE, 29));
+        assert_eq!(of(1, 384, 384, 1024), (Tiling::SMALL, 7));
+        assert_eq!(of(1, 384, 384, 256), (Tiling::SMALL, 2));
+        assert_eq!(of(96, 512, 32, 512), (Tiling::NARROW, 1));
+    }
+}
