@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test of the project:
 #
-#     tests/run.sh            # what CI runs: about 45 minutes on two cores once everything is built
+#     tests/run.sh            # what CI runs: about 35 minutes on two cores once everything is built
 #     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing, two notebooks, more on a GPU
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan

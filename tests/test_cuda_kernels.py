@@ -77,9 +77,10 @@ def test_every_kernel_of_a_training_step_compiles(runs, variant):
     assert loaded == names and launched <= names
     assert {target for _, target in run.modules} == {ARCHITECTURES[variant[0]]}
     families = collections.Counter(program.family for program in run.programs)
-    lacking = [family for family in FAMILIES if not any(name.startswith(family) for name in families)]
+    wanted = [*FAMILIES, "product_tiles"] if variant[1] == "float32" else FAMILIES
+    lacking = [family for family in wanted if not any(name.startswith(family) for name in families)]
     assert not lacking, (lacking, sorted(families))
-    assert len(names) >= 80, sorted(names)
+    assert len(names) >= 70, sorted(names)
 
     listed = TARGET / "cuda-kernels" / f"{'-'.join(variant)}.txt"
     listed.parent.mkdir(parents=True, exist_ok=True)
