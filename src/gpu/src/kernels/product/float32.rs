@@ -15,6 +15,8 @@ use crate::kernels::unwritten;
 
 /// Terms of a part of a sum, at least.
 const FEWEST_TERMS: usize = 128;
+/// Terms of a part at most: a software device leaves loops after 65,535 turns, and 8 terms take 9.
+const MOST_TERMS: usize = 32_768;
 /// Terms of a sum whose parts may make up for few tiles.
 const LONG_SUM: usize = 1024;
 /// Cubes in a dimension of a launch; what WebGPU promises.
@@ -43,10 +45,11 @@ impl Sizes {
         }
     }
 
-    /// The parts that make enough cubes.
+    /// The parts that make enough cubes, and none too long.
     fn parts(&self, tiling: Tiling, cubes: usize) -> usize {
         let tiles = tiling.tiles(self.m, self.n);
-        (cubes / tiles.max(1)).clamp(1, self.most_parts())
+        let enough = (cubes / tiles.max(1)).clamp(1, self.most_parts());
+        enough.max(self.k.div_ceil(MOST_TERMS))
     }
 }
 
@@ -74,7 +77,7 @@ fn step(tensor: &CubeTensor, from_end: usize) -> usize {
 }
 
 /// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4. `None` where it has more tiles
-/// than a launch has cubes.
+/// than a launch has cubes, or a batch of sums too long for one part.
 pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
     let shape = left.meta.shape().clone();
     let rank = shape.num_dims();
@@ -106,7 +109,8 @@ pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
         sizes.m.div_ceil(down),
         sizes.batches() * parts,
     ];
-    if cubes.iter().any(|&count| count > MOST_CUBES) {
+    let is_long = parts > 1 && sizes.batches() > 1;
+    if is_long || cubes.iter().any(|&count| count > MOST_CUBES) {
         return None;
     }
     let mut shape = shape;
@@ -285,5 +289,7 @@ mod tests {
         assert_eq!(of(1, 384, 384, 1024), (Tiling::SMALL, 7));
         assert_eq!(of(1, 384, 384, 256), (Tiling::SMALL, 2));
         assert_eq!(of(96, 512, 32, 512), (Tiling::NARROW, 1));
+        // The gradient that goes back from a large vocabulary.
+        assert_eq!(of(1, 65_536, 384, 250_002), (Tiling::LARGE, 8));
     }
 }
