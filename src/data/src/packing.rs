@@ -218,20 +218,18 @@ impl Packer {
     fn add(&mut self, text: &Example, words: &[Word]) {
         let mut start = 0;
         for word in words {
-            let open = self.open.take();
-            let (mut block, held) = match open {
-                Some((block, held)) if held + word.tokens <= self.room => (block, held),
-                other => {
-                    self.close(other);
-                    let empty = Example {
-                        text: String::new(),
-                        ..text.clone()
-                    };
-                    (empty, 0)
-                }
-            };
+            let room = self.room;
+            let full = (self.open).take_if(|(_, held)| *held + word.tokens > room);
+            self.close(full);
+            let (block, held) = self.open.get_or_insert_with(|| {
+                let empty = Example {
+                    text: String::new(),
+                    ..text.clone()
+                };
+                (empty, 0)
+            });
             block.text.push_str(&text.text[start..word.end]);
-            self.open = Some((block, held + word.tokens));
+            *held += word.tokens;
             start = word.end;
         }
     }

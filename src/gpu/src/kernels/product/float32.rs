@@ -5,22 +5,17 @@
 //! where there are few of them, and a long sum is cut into parts that cubes of their own add up.
 
 use burn_cubecl::kernel::into_contiguous;
-use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::tiles::{DEPTH, SQUARE, StepsLaunch, Tiling, product_tiles};
-use crate::kernels::sums::sum_groups;
-use crate::kernels::unwritten;
+use super::{FEWEST_TERMS, sum_of_parts};
+use crate::kernels::{MOST_CUBES, unwritten};
 
-/// Terms of a part of a sum, at least.
-const FEWEST_TERMS: usize = 128;
 /// Terms of a part at most: a software device leaves loops after 65,535 turns, and 8 terms take 9.
 const MOST_TERMS: usize = 32_768;
 /// Terms of a sum whose parts may make up for few tiles.
 const LONG_SUM: usize = 1024;
-/// Cubes in a dimension of a launch; what WebGPU promises.
-const MOST_CUBES: usize = 65_535;
 /// Where a device does not tell how many multiprocessors it has.
 const MULTIPROCESSORS: usize = 64;
 
@@ -124,8 +119,7 @@ pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
     if parts == 1 {
         return Some(output);
     }
-    let [sum] = sum_groups::<1>(output, parts, sizes.m * sizes.n);
-    Some(reshape(sum, shape))
+    Some(sum_of_parts(output, parts, shape))
 }
 
 /// A tensor whose rows or columns lie without gaps, copied if neither do.

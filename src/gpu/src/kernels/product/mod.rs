@@ -8,7 +8,13 @@ mod tiles;
 
 use burn::tensor::{DType, Shape};
 use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
+use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
+
+use super::sums::sum_groups;
+
+/// Terms of a part of a long sum, at least.
+const FEWEST_TERMS: usize = 128;
 
 /// The product of the last two dimensions, of which those of `transposed` are exchanged first. The dimensions before them
 /// are the same for both, and so is the type. Where the device does not have what the kernel needs, burn chooses one.
@@ -46,4 +52,10 @@ pub fn shape_of(left: &Shape, right: &Shape, transposed: [bool; 2]) -> Shape {
     }
     shape[last] = right[if transposed[1] { last - 1 } else { last }];
     shape
+}
+
+/// The product of this shape whose sums were cut into parts: [parts, elements].
+fn sum_of_parts(products: CubeTensor, parts: usize, shape: Shape) -> CubeTensor {
+    let [sum] = sum_groups::<1>(products, parts, shape.num_elements());
+    reshape(sum, shape)
 }

@@ -13,13 +13,10 @@ use cubek::matmul::launch::launch_ref;
 use cubek::matmul::strategy::Strategy;
 use cubek::std::InputBinding;
 
-use super::{exchanged, shape_of};
-use crate::kernels::sums::sum_groups;
+use super::{FEWEST_TERMS, exchanged, shape_of, sum_of_parts};
 
 /// Rows of a tile of cubek's kernels for 16 bits, and columns.
 const TILE: usize = 128;
-/// Terms of a part of a long sum, at least.
-const FEWEST_TERMS: usize = 128;
 /// Parts at most: each is written and read once more.
 const MOST_PARTS: usize = 16;
 /// Tiles that occupy a GPU.
@@ -107,6 +104,6 @@ fn by_parts(
     let left = exchanged(reshape(left, Shape::new([parts, rows, m])), true);
     let right = reshape(right, Shape::new([parts, rows, n]));
     let products = launch(&left, &right, element, DType::F32)?;
-    let [sum] = sum_groups::<1>(products, parts, m * n);
-    Some(cast(reshape(sum, Shape::new([m, n])), dtype))
+    let sum = sum_of_parts(products, parts, Shape::new([m, n]));
+    Some(cast(sum, dtype))
 }
