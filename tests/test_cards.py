@@ -120,7 +120,7 @@ def cards(notebook):
         codes = [data.get(DIAGNOSTIC, {}).get("code") for _, data in shown]
         failed = [output.evalue for _, output in outputs if output.output_type == "error"]
         assert code in codes, f"{name}: shows {codes}, fails with {failed}"
-        # The last one: tokenizing that takes long shows its progress in a line above the table of the run.
+        # The last one: a checkpoint that takes long to read shows its progress in a line above the card.
         number, data = shown[max(index for index, each in enumerate(codes) if each == code)]
         found.append(Card(name, code, source, index, number, data))
     return found

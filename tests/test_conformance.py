@@ -1,5 +1,7 @@
 """Jupyter's own tests for kernels, with a sample for every one of them: none is skipped."""
 
+from unittest import mock
+
 import jupyter_kernel_test
 
 from kernel_client import KERNEL_NAME
@@ -41,6 +43,12 @@ class TestKernel(jupyter_kernel_test.KernelTests):
         super().setUpClass()
         # The suite gives every cell 15 s; the first one waits for the evaluator.
         cls.kc.execute_interactive("1", timeout=120)
+
+    def execute_helper(self, *arguments, **options):
+        """The suite gives each message 0.1 s after the reply, which a busy machine may need."""
+        get = self.kc.iopub_channel.get_msg
+        with mock.patch.object(self.kc.iopub_channel, "get_msg", lambda timeout: get(timeout=30)):
+            return super().execute_helper(*arguments, **options)
 
 
 class TestWelcome(jupyter_kernel_test.IopubWelcomeTests):

@@ -81,10 +81,16 @@ def trained(seed, rate):
     return TRAIN.replace("SEED", seed).replace("RATE", rate)
 
 
+def result(cell):
+    """The value of a cell; trials that take long show their progress in a line above it."""
+    (value,) = cell.of_kind("execute_result")
+    return value["data"]
+
+
 def test_several_seeds_have_a_mean_and_a_deviation(ready):
     cell = ready.run(f"let runs = over_seeds(0..3, |seed| {{ {trained('seed', '0.01')} evaluate!(model, check, verbose = false) }})?; runs")
-    check_static_html(cell.shown("text/html"))
-    lines = cell.shown().splitlines()
+    check_static_html(result(cell)["text/html"])
+    lines = result(cell)["text/plain"].splitlines()
     assert re.match(r"3 seeds: accuracy [\d.]+ ± [\d.]+, loss ", lines[0]), lines
     rows = {line.split()[0]: float(line.split()[1]) for line in lines[2:]}
     assert rows["mean"] == pytest.approx(sum(rows[seed] for seed in "012") / 3, abs=1e-4)
@@ -96,7 +102,7 @@ def test_a_sweep_has_the_best_trial_first(ready):
     {trained('seed', 'rate')}    evaluate!(model, check, verbose = false)?
 }})?;
 found""")
-    page, text = cell.shown("text/html"), cell.shown()
+    page, text = result(cell)["text/html"], result(cell)["text/plain"]
     check_static_html(page)
     assert "<img" in page and "parallel coordinates of 4 trials" in page
     assert text.startswith("4 trials, the best by accuracy: rate = 0.03"), text
@@ -129,7 +135,7 @@ swept"""
     kept = sorted(path.name for path in (tmp_path / "sweep").iterdir())
     assert kept == ["sweep.json", "trial-0.json", "trial-1.json"]
     assert json.loads((tmp_path / "sweep" / "trial-1.json").read_text())["settings"] == ["2"]
-    again = ready.run(slow.replace("WAIT", "")).shown()
+    again = result(ready.run(slow.replace("WAIT", "")))["text/plain"]
     assert "2 trials read from the folder, not made again" in again and again.startswith("6 trials"), again
     assert ready.run("made").shown() == "[1, 2, 3, 3, 4, 5, 6]"
     other = f'sweep!(Search::grid().folder("{tmp_path}/sweep"); depth = [1, 2] => {{ depth as f64 }})?;'

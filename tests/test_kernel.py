@@ -74,11 +74,12 @@ def test_inspection_shows_arguments_variables_and_documentation(kernel):
 
 
 def test_completion_and_inspection_are_answered_while_a_cell_runs(kernel):
-    request = kernel.request("std::thread::sleep(std::time::Duration::from_secs(5));")
-    time.sleep(1)
+    request = kernel.request('println!("begun"); std::thread::sleep(std::time::Duration::from_secs(60));')
+    kernel.wait_for(request, "stream")
     for marked, matches in [("compile!(model, lo|)", ["loss = "]), ("mirr|", ["mirrored"])]:
         found, _, seconds = complete(kernel, marked)
-        assert found == matches and seconds < 0.3
+        # One that waited for the cell would take a minute.
+        assert found == matches and seconds < 20
     assert "epochs" in inspect(kernel, "fit!(model, data, |)")
     assert "Vec<u32>" in inspect(kernel, "numbers|")
     kernel.manager.interrupt_kernel()
@@ -101,7 +102,8 @@ def test_variables_are_listed_with_size_device_and_cell(kernel):
 
 def test_clocks(kernel):
     cell = kernel.run("%time std::thread::sleep(std::time::Duration::from_millis(120));")
-    assert cell.stream().startswith("wall time 12"), cell.stream()
+    # A busy machine sleeps longer.
+    assert re.match(r"wall time ((1[2-9]\d|[2-9]\d\d) ms|\d+\.\d+ s)", cell.stream()), cell.stream()
     cell = kernel.run("%%time\nlet timed = 3;\ntimed + 1")
     assert cell.shown() == "4" and "wall time" in cell.stream()
     assert kernel.run("timed").shown() == "3", "what a timed cell binds stays"
@@ -129,7 +131,7 @@ def test_an_interrupted_shell_command_loses_no_variable(kernel):
     begun = time.monotonic()
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, timeout=60)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     check_error(cell, "Interrupted", "the command was interrupted", line=1)
     assert kernel.run("numbers.len()").shown() == "3"
 
@@ -358,7 +360,7 @@ def test_partial_lines_and_odd_bytes(kernel):
 
 
 def test_text_without_a_newline_is_shown_at_once(kernel):
-    cell = kernel.run('print!("first"); std::thread::sleep(std::time::Duration::from_millis(800)); print!(" {}", "second");')
+    cell = kernel.run('print!("first"); std::thread::sleep(std::time::Duration::from_secs(3)); print!(" {}", "second");')
     seconds = {message.content["text"].strip(): message.seconds
                for message in cell.messages if message.kind == "stream"}
     assert seconds["second"] - seconds["first"] > 0.5, seconds
@@ -447,12 +449,12 @@ def test_tasks_of_an_executor_print_for_the_cell_that_runs(kernel):
     kernel.run("let (work, waiting) = std::sync::mpsc::channel::<String>();\n"
                "let executor = std::thread::Builder::new().name(\"tokio-rt-worker\".to_owned())\n"
                "    .spawn(move || { for task in waiting { println!(\"{task}\"); } })?;")
-    assert kernel.run("work.send(\"a task\".to_owned())?; sleep(0.2);").stream() == "a task\n"
+    assert kernel.run("work.send(\"a task\".to_owned())?; sleep(2.0);").stream() == "a task\n"
     kernel.run("drop(work); executor.join().ok();")
 
 
 def test_late_output_belongs_to_a_cell_that_asked_for_it(kernel):
-    request = kernel.request("std::thread::spawn(|| { std::thread::sleep(std::time::Duration::from_millis(700)); "
+    request = kernel.request("std::thread::spawn(|| { std::thread::sleep(std::time::Duration::from_secs(5)); "
                              "println!(\"late\"); });")
     cell = kernel.collect(request).ok()
     assert not cell.stream()

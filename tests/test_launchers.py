@@ -143,7 +143,7 @@ class Job:
 
     def begun(self):
         """Waits until an epoch is over; then the number of a worker's process."""
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while True:
             workers = [process for what, process in self.processes() if what == "worker"]
             connected = self.said().count(": connected to ")
@@ -305,5 +305,5 @@ def test_the_pods_of_the_manifest_are_a_job(tmp_path, expected):
                 "PATH": f"{STRATOSCOPE.parent}:{os.environ['PATH']}"}
         line = [*container["command"], *(placed(text) for text in container["args"])]
         pods.append(subprocess.Popen(line, cwd=tmp_path, env=os.environ | own))
-    assert [each.wait(40) for each in pods] == [0, 0, 0]
+    assert [each.wait(120) for each in pods] == [0, 0, 0]
     assert job.losses() == expected

@@ -190,6 +190,7 @@ def test_a_resumed_fit_ends_like_an_uninterrupted_one(notebook, tiny):
         notebook.manager.interrupt_kernel()
         cell = notebook.collect(request, timeout=60)
         if cell.reply["status"] == "ok":
+            time.sleep(1)  # The interrupt may be on its way still.
             break
         check_error(cell, "Interrupted", "all variables are kept", without_line=True)
         assert notebook.run("run.interrupted").shown() == "true"

