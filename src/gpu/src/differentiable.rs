@@ -51,24 +51,6 @@ pub fn add_layer_norm(
     ))
 }
 
-/// `dropout(softmax(scores · scale + mask))`, where mask 0 is padding.
-///
-/// # Shapes
-/// scores [B, N, S, T]; mask [B, T], 1 = token, 0 = padding → [B, N, S, T]
-pub fn masked_softmax(
-    scores: Tensor<4>,
-    mask: Tensor<2>,
-    scale: f64,
-    dropped: Option<Dropped>,
-) -> Tensor<4> {
-    Tensor::from_dispatch(Dispatch::gpu_masked_softmax(
-        scores.into_dispatch(),
-        mask.into_dispatch(),
-        scale as f32,
-        dropped,
-    ))
-}
-
 /// Sets dropped elements to 0 and multiplies the others by the mask's factor; element i of the mask is that of the flat
 /// index i. Nothing is kept for the way back.
 pub fn dropout<const D: usize>(x: Tensor<D>, dropped: Dropped) -> Tensor<D> {
@@ -94,13 +76,6 @@ trait Differentiable: Backend {
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self>;
 
-    fn gpu_masked_softmax(
-        scores: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
-        scale: f32,
-        dropped: Option<Dropped>,
-    ) -> FloatTensor<Self>;
-
     fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self>;
 }
 
@@ -123,15 +98,6 @@ impl Differentiable for Cube {
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self> {
         Self::add_normalize(x, residual, gamma, beta, eps, dropped).0
-    }
-
-    fn gpu_masked_softmax(
-        scores: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
-        scale: f32,
-        dropped: Option<Dropped>,
-    ) -> FloatTensor<Self> {
-        Self::softmax_of_scores(scores, mask, scale, dropped).1
     }
 
     fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self> {
@@ -189,33 +155,6 @@ impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
                 prep.finish(state, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
-        }
-    }
-
-    fn gpu_masked_softmax(
-        scores: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
-        scale: f32,
-        dropped: Option<Dropped>,
-    ) -> FloatTensor<Self> {
-        let nodes = [scores.node()];
-        let (scores, mask) = (scores.into_primitive(), mask.into_primitive());
-        let (probabilities, kept) = Cube::softmax_of_scores(scores, mask.clone(), scale, dropped);
-        let prepared = SoftmaxBackward
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
-        match prepared {
-            OpsKind::Tracked(prep) => {
-                let state = SoftmaxState {
-                    probabilities,
-                    mask,
-                    scale,
-                    dropped,
-                };
-                prep.finish(state, kept)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(kept),
         }
     }
 
@@ -290,42 +229,6 @@ impl Backward<Cube, 1> for DropoutBackward {
         let gradient = grads.consume::<Cube>(&ops.node);
         if let [Some(parent)] = ops.parents {
             grads.register::<Cube>(parent.id, Cube::drop_out(gradient, ops.state));
-        }
-    }
-}
-
-/// The probabilities of an attention: keeps those before dropout, and the mask's numbers.
-#[derive(Debug)]
-struct SoftmaxBackward;
-
-#[derive(Clone, Debug)]
-struct SoftmaxState {
-    probabilities: Primitive,
-    mask: Primitive,
-    scale: f32,
-    dropped: Option<Dropped>,
-}
-
-impl Backward<Cube, 1> for SoftmaxBackward {
-    type State = SoftmaxState;
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 1>,
-        grads: &mut Gradients,
-        _checkpointer: &mut Checkpointer,
-    ) {
-        let gradient = grads.consume::<Cube>(&ops.node);
-        if let [Some(parent)] = ops.parents {
-            let SoftmaxState {
-                probabilities,
-                mask,
-                scale,
-                dropped,
-            } = ops.state;
-            let result =
-                Cube::softmax_of_scores_backward(gradient, probabilities, mask, scale, dropped);
-            grads.register::<Cube>(parent.id, result);
         }
     }
 }

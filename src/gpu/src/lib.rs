@@ -6,6 +6,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod attention;
 mod cross_entropy;
 mod differentiable;
 mod embeddings;
@@ -19,13 +20,15 @@ mod sum;
 #[doc(hidden)]
 pub mod testing;
 
+pub use attention::{attention, self_attention};
 pub use cross_entropy::{Targets, cross_entropy};
-pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm, masked_softmax};
+pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm};
 pub use embeddings::{Lookup, embed, takes_embeddings};
 pub use guard::guard_products;
+pub use kernels::attention::Attention;
 pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
 pub use launches::{Launches, count_launches};
-pub use linear::{linear, linear_gelu, product};
+pub use linear::{linear, linear_gelu};
 pub use optimizer::{AdamStep, Flat, Slots, adam, squares};
 pub use sum::sum;
 

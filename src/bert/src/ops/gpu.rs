@@ -1,11 +1,9 @@
-//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`): one launch for a product, and one for what lies between
-//! two products. Shapes and meanings are those of the functions in [`super`].
+//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`), each one operation of burn's. Shapes and meanings are those of the functions in [`super`].
 
-use burn::tensor::{DType, FloatDType, Tensor};
-use stratoscope_gpu::{self as kernels, Dropped, Lookup};
+use burn::tensor::{DType, Tensor};
+use stratoscope_gpu::{self as kernels, Attention, Dropped, Lookup};
 
 use super::key::Mask;
-use super::portable::split;
 use super::precision::half;
 use crate::taps;
 
@@ -41,35 +39,19 @@ pub(super) fn embed(
 }
 
 pub(super) fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
-    by_rows(x, |x| kernels::linear(factor(x), factor(weight), bias))
+    kernels::linear(factor(x), factor(weight), bias)
 }
 
 pub(super) fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
-    by_rows(x, |x| kernels::linear_gelu(factor(x), factor(weight), bias))
+    kernels::linear_gelu(factor(x), factor(weight), bias)
 }
 
 /// What a product multiplies: numbers of 16 bits under such a precision, so that products read and keep 16 bits.
-pub(super) fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     match half() {
         Some(half) if tensor.dtype() == DType::F32 => tensor.cast(half),
         _ => tensor,
     }
-}
-
-/// What a product put out, in float32.
-fn widened<const D: usize>(product: Tensor<D>) -> Tensor<D> {
-    match half() {
-        Some(_) => product.cast(FloatDType::F32),
-        None => product,
-    }
-}
-
-/// A layer over all rows of a batch at once.
-fn by_rows(x: Tensor<3>, layer: impl FnOnce(Tensor<2>) -> Tensor<2>) -> Tensor<3> {
-    let [batch, sequence, inputs] = x.dims();
-    let y = layer(x.reshape([batch * sequence, inputs]));
-    let [_, outputs] = y.dims();
-    y.reshape([batch, sequence, outputs])
 }
 
 /// Whether rows of x fit the kernels of LayerNorm.
@@ -106,11 +88,26 @@ pub(super) fn attention(
     mask: Tensor<2>,
     dropped: Option<Mask>,
 ) -> Tensor<3> {
-    let [batch, sequence, hidden] = query.dims();
-    let scale = 1.0 / ((hidden / heads) as f64).sqrt();
-    let [query, key, value] = [query, key, value].map(|x| split(factor(x), heads));
-    let scores = widened(kernels::product(query, key, true));
-    let kept = kernels::masked_softmax(scores, mask, scale, dropped.map(Dropped::from));
-    let mixed = widened(kernels::product(factor(kept), value, false));
-    mixed.swap_dims(1, 2).reshape([batch, sequence, hidden])
+    let attention = arguments(query.dims()[2], heads, dropped);
+    kernels::attention([query, key, value].map(factor), mask, attention)
+}
+
+pub(super) fn self_attention(
+    x: Tensor<3>,
+    layers: [(Tensor<2>, Tensor<1>); 3],
+    heads: usize,
+    mask: Tensor<2>,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    let attention = arguments(layers[0].0.dims()[0], heads, dropped);
+    let layers = layers.map(|(weight, bias)| (factor(weight), bias));
+    kernels::self_attention(factor(x), layers, mask, attention)
+}
+
+fn arguments(hidden: usize, heads: usize, dropped: Option<Mask>) -> Attention {
+    Attention {
+        heads,
+        scale: (1.0 / ((hidden / heads) as f64).sqrt()) as f32,
+        dropped: dropped.map(Dropped::from),
+    }
 }

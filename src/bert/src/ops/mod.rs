@@ -325,23 +325,17 @@ pub fn self_attention(
         && layers_fit
         && mask.dims() == [batch, sequence]
         && query.0.dims()[0].is_multiple_of(heads);
+    if fits && gpu::takes(&x) && gpu::takes(&mask) {
+        let layers = [query, key, value];
+        return rounded(gpu::self_attention(x, layers, heads, mask, dropped));
+    }
     if !(fused::takes(&x) && fused::takes(&mask) && fits) {
-        let on_gpu = fits && gpu::takes(&x) && gpu::takes(&mask);
-        let (linear, attention): (Layer, Attention) = match on_gpu {
-            true => (gpu::linear, gpu::attention),
-            false => (portable::linear, portable::attention),
-        };
-        // The three products keep one copy of what they all read.
-        let x = match on_gpu {
-            true => gpu::factor(x),
-            false => x,
-        };
         let project = |name: &str, (weight, bias): (Tensor<2>, Tensor<1>)| {
-            taps::within(name, || linear(x.clone(), weight, bias))
+            taps::within(name, || portable::linear(x.clone(), weight, bias))
         };
         let (query, key) = (project("query", query), project("key", key));
         let value = project("value", value);
-        return rounded(attention(query, key, value, heads, mask, dropped));
+        return rounded(portable::attention(query, key, value, heads, mask, dropped));
     }
     rounded(Tensor::from_dispatch(Dispatch::fused_self_attention(
         x.into_dispatch(),
@@ -356,11 +350,6 @@ pub fn self_attention(
         dropped,
     )))
 }
-
-/// A form of [`linear`].
-type Layer = fn(Tensor<3>, Tensor<2>, Tensor<1>) -> Tensor<3>;
-/// A form of [`attention`].
-type Attention = fn(Tensor<3>, Tensor<3>, Tensor<3>, usize, Tensor<2>, Option<Mask>) -> Tensor<3>;
 
 /// The output of a layer in a canceled pass.
 fn unfilled(x: &Tensor<3>, weight: &Tensor<2>) -> Tensor<3> {

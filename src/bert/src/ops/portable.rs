@@ -151,7 +151,7 @@ pub(super) fn attention(
 }
 
 /// [B, S, H] → [B, N, S, D]
-pub(super) fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
+fn split(x: Tensor<3>, heads: usize) -> Tensor<4> {
     let [batch, sequence, hidden] = x.dims();
     let size = hidden / heads;
     x.reshape([batch, sequence, heads, size]).swap_dims(1, 2)

@@ -270,7 +270,7 @@ pub fn types(
         columns,
         UNITS,
     );
-    let [sums] = sum_groups(partial, count, entries * columns);
+    let [sums, _] = sum_groups(partial, count, [entries * columns, 0]);
     let shape = Shape::new([entries, columns]);
     CubeTensor::new_contiguous(sums.client, sums.device, shape, sums.handle, sums.dtype)
 }

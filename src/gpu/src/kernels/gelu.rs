@@ -78,7 +78,7 @@ pub fn backward(gradient: CubeTensor, x: CubeTensor, bias: CubeTensor) -> (CubeT
         strips,
         UNITS,
     );
-    let [of_bias] = sum_groups(partial, count, of_x.columns);
+    let [of_bias, _] = sum_groups(partial, count, [of_x.columns, 0]);
     (result, of_bias)
 }
 

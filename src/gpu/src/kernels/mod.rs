@@ -2,9 +2,11 @@
 //! cube. Every sum has a fixed order, so that a device gives the same bits in every run.
 
 pub mod adam;
+pub mod attention;
 pub mod cross_entropy;
 pub mod embeddings;
 pub mod gelu;
+pub mod linear;
 pub mod mask;
 pub mod norm;
 pub mod product;

@@ -250,7 +250,8 @@ pub fn backward(
         of_input.is_some(),
         of_output.is_some(),
     );
-    let [gamma, beta] = sum_groups(partial, count, of_x.columns);
+    let columns = [of_x.columns; 2];
+    let [gamma, beta] = sum_groups(partial, count, columns);
     Gradients {
         x,
         sum,

@@ -4,7 +4,7 @@
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::{UNITS, cube_number, cubes, sum_over_units, unit_number, units, unwritten};
+use super::{UNITS, cube_number, cubes, matrix, sum_over_units, unit_number, units, unwritten};
 
 /// Groups that the rows are divided into, at most; each leaves a row of partial sums.
 const MOST_GROUPS: usize = 256;
@@ -17,29 +17,27 @@ pub fn groups(rows: usize) -> (usize, usize) {
     (rows_per_group, rows.div_ceil(rows_per_group).max(1))
 }
 
-/// [groups, N · columns] → N times `[columns]`, N being 1 or 2
-pub fn sum_groups<const N: usize>(
-    partial: CubeTensor,
-    groups: usize,
-    columns: usize,
-) -> [CubeTensor; N] {
-    let totals = std::array::from_fn(|_| unwritten(&partial, [columns]));
-    let totals: [CubeTensor; N] = totals;
-    let (first, last) = (totals[0].clone(), totals[N - 1].clone());
+/// [groups, a + b] → `[a]` and `[b]`; the second is the first where b is 0.
+pub fn sum_groups(partial: CubeTensor, groups: usize, [a, b]: [usize; 2]) -> [CubeTensor; 2] {
+    let first = unwritten(&partial, [a]);
+    let last = match b {
+        0 => first.clone(),
+        _ => unwritten(&partial, [b]),
+    };
     let client = partial.client.clone();
     sum_columns::launch(
         &client,
-        cubes((N * columns).div_ceil(UNITS)),
+        cubes((a + b).div_ceil(UNITS)),
         units(UNITS),
         partial.into_tensor_arg(),
-        first.into_tensor_arg(),
-        last.into_tensor_arg(),
+        first.clone().into_tensor_arg(),
+        last.clone().into_tensor_arg(),
         groups,
-        columns,
-        N,
+        a,
+        a + b,
         UNITS,
     );
-    totals
+    [first, last]
 }
 
 #[cube(launch)]
@@ -50,11 +48,10 @@ fn sum_columns(
     last: &mut Tensor<f32>,
     groups: usize,
     columns: usize,
-    #[comptime] parts: usize,
+    width: usize,
     #[comptime] units: usize,
 ) {
     let at = unit_number(units);
-    let width = columns * parts;
     if at >= width {
         terminate!();
     }
@@ -67,6 +64,54 @@ fn sum_columns(
     } else {
         last[at - columns] = sum;
     }
+}
+
+/// The sum of all rows: [.., columns] → `[columns]`
+pub fn sum_over_rows(x: CubeTensor) -> CubeTensor {
+    let (x, of_x) = matrix(x);
+    let (rows_per_group, count) = groups(of_x.rows);
+    let partial = unwritten(&x, [count, of_x.columns]);
+    let strips = of_x.columns.div_ceil(UNITS);
+    let client = x.client.clone();
+    sum_each_group::launch(
+        &client,
+        cubes(strips * count),
+        units(UNITS),
+        x.into_tensor_arg(),
+        partial.clone().into_tensor_arg(),
+        of_x.rows,
+        rows_per_group,
+        of_x.columns,
+        strips,
+        UNITS,
+    );
+    let [sum, _] = sum_groups(partial, count, [of_x.columns, 0]);
+    sum
+}
+
+/// A cube has a strip of `units` columns in a group of rows.
+#[cube(launch)]
+fn sum_each_group(
+    x: &Tensor<f32>,
+    partial: &mut Tensor<f32>,
+    rows: usize,
+    rows_per_group: usize,
+    columns: usize,
+    strips: usize,
+    #[comptime] units: usize,
+) {
+    let cube = cube_number();
+    let group = cube / strips;
+    let column = (cube % strips) * units + UNIT_POS_X as usize;
+    let from = group * rows_per_group;
+    if from >= rows || column >= columns {
+        terminate!();
+    }
+    let mut sum = 0.0f32;
+    for row in from..group_end(from, rows_per_group, rows) {
+        sum += x[row * columns + column];
+    }
+    partial[group * columns + column] = sum;
 }
 
 /// The sum of each row, by one cube: [rows, columns] → `[rows]`

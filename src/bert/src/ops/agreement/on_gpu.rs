@@ -118,10 +118,10 @@ fn dropout_on_a_gpu_agrees() {
     }
 }
 
-/// Few shapes: burn times two dozen products for each, and for its gradients.
+/// The last one has sums in parts.
 #[test]
 fn linear_on_a_gpu_agrees() {
-    for (shape, outputs) in [([2, 3, 5], 7), ([5, 61, 17], 133)] {
+    for (shape, outputs) in [([2, 3, 5], 7), ([5, 61, 17], 133), ([1, 4, 700], 9)] {
         let case = linear_case(shape, outputs);
         let inputs = |c: &Case| (c.threes[0].clone(), c.twos[0].clone(), c.ones[0].clone());
         compare(
@@ -174,6 +174,36 @@ fn attention_on_a_gpu_agrees() {
                 &case,
                 |c| attend(c, gpu::attention),
                 |c| attend(c, portable::attention),
+            );
+        }
+    }
+}
+
+#[test]
+fn self_attention_on_a_gpu_agrees() {
+    for ([batch, sequence, hidden], heads) in [([3, 5, 8], 4), ([2, 70, 32], 4)] {
+        let case = Case {
+            threes: vec![values([batch, sequence, 9], 1)],
+            twos: (2..5).map(|salt| values([hidden, 9], salt) * 0.3).collect(),
+            ones: (5..8).map(|salt| values([hidden], salt)).collect(),
+        };
+        let mask = |c: &Case| {
+            let ones = ragged(batch, sequence);
+            Tensor::from_data(ones.to_data(), &c.threes[0].device())
+        };
+        for dropped in [None, Mask::new(RATE, KEY)] {
+            compare(
+                "attention with its projections",
+                &case,
+                |c| {
+                    let x = c.threes[0].clone();
+                    gpu::self_attention(x, attention::projections(c), heads, mask(c), dropped)
+                },
+                |c| {
+                    let [q, k, v] = attention::projections(c)
+                        .map(|(w, b)| portable::linear(c.threes[0].clone(), w, b));
+                    portable::attention(q, k, v, heads, mask(c), dropped)
+                },
             );
         }
     }
@@ -314,11 +344,14 @@ fn kernels_drop_what_the_cpu_drops() {
     let found = numbers(gpu::embed(lookup, gamma, beta, 1e-3, Some(mask)));
     same("embeddings", &found, &of_cpu(3 * 37 * 70));
 
-    let scores = Tensor::<4>::zeros([2, 3, 5, 70], &device);
+    // Equal scores; and values that make of each position's mean its probabilities.
+    let zeros = Tensor::<3>::zeros([2, 70, 70], &device);
+    let values = Tensor::<2>::eye(70, &device).unsqueeze::<3>();
+    let values = values.repeat_dim(0, 2);
     let tokens = Tensor::<2>::ones([2, 70], &device);
-    let kept = stratoscope_gpu::masked_softmax(scores, tokens, 1.0, Some(mask.into()));
-    let (found, expected) = (numbers(kept), of_cpu(2 * 3 * 5 * 70));
-    same("softmax", &found, &expected);
+    let kept = gpu::attention(zeros.clone(), zeros, values, 1, tokens, Some(mask));
+    let (found, expected) = (numbers(kept), of_cpu(2 * 70 * 70));
+    same("attention", &found, &expected);
     let expected: Vec<f32> = expected.iter().map(|it| it / 70.0).collect();
-    assert_close("softmax", &found, &expected, 1e-6);
+    assert_close("attention", &found, &expected, 1e-6);
 }

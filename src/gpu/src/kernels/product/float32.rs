@@ -8,12 +8,14 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::tiles::{DEPTH, SQUARE, StepsLaunch, Tiling, product_tiles};
-use super::{FEWEST_TERMS, sum_of_parts};
+use super::tiles::{DEPTH, Extras, PlacesLaunch, SQUARE, StepsLaunch, Tiling, product_tiles};
+use super::{FEWEST_TERMS, Finish, joined_shape, sum_of_parts};
 use crate::kernels::{MOST_CUBES, unwritten};
 
 /// Terms of a part at most: a software device leaves loops after 65,535 turns, and 8 terms take 9.
 const MOST_TERMS: usize = 32_768;
+/// Parts at least: what two of them save, adding them up costs.
+const FEWEST_PARTS: usize = 3;
 /// Terms of a sum whose parts may make up for few tiles.
 const LONG_SUM: usize = 1024;
 /// Where a device does not tell how many multiprocessors it has.
@@ -44,7 +46,8 @@ impl Sizes {
     fn parts(&self, tiling: Tiling, cubes: usize) -> usize {
         let tiles = tiling.tiles(self.m, self.n);
         let enough = (cubes / tiles.max(1)).clamp(1, self.most_parts());
-        enough.max(self.k.div_ceil(MOST_TERMS))
+        let worthwhile = if enough < FEWEST_PARTS { 1 } else { enough };
+        worthwhile.max(self.k.div_ceil(MOST_TERMS))
     }
 }
 
@@ -71,9 +74,15 @@ fn step(tensor: &CubeTensor, from_end: usize) -> usize {
     place.map_or(0, |place| strides[place])
 }
 
-/// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4. `None` where it has more tiles
-/// than a launch has cubes, or a batch of sums too long for one part.
-pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
+/// A product, and the sums of the left factor's rows if they were asked for.
+pub struct Made {
+    pub product: CubeTensor,
+    pub sums: Option<CubeTensor>,
+}
+
+/// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4, finished. `None` where it has more
+/// tiles than a launch has cubes, or a batch of sums too long for one part.
+pub fn product(left: CubeTensor, right: CubeTensor, finish: &Finish) -> Option<Made> {
     let shape = left.meta.shape().clone();
     let rank = shape.num_dims();
     if rank > 4 {
@@ -110,16 +119,30 @@ pub fn product(left: CubeTensor, right: CubeTensor) -> Option<CubeTensor> {
     }
     let mut shape = shape;
     shape[rank - 1] = sizes.n;
+    if finish.joined {
+        shape = joined_shape(&shape);
+    }
+    let summed = if finish.sums { sizes.m } else { 0 };
     let output = match parts {
         1 => unwritten(&left, shape.clone()),
-        _ => unwritten(&left, [parts, sizes.m * sizes.n]),
+        _ => unwritten(&left, [parts, sizes.m * sizes.n + summed]),
     };
-    let (left, right) = (dense(left), dense(right));
-    launch(&sizes, tiling, cubes, part, left, right, &output);
-    if parts == 1 {
-        return Some(output);
-    }
-    Some(sum_of_parts(output, parts, shape))
+    // In each part behind the product.
+    let sums = match parts {
+        1 if finish.sums => unwritten(&left, [summed]),
+        _ => output.clone(),
+    };
+    let outputs = [&output, &sums];
+    let factors = [dense(left), dense(right)];
+    launch(&sizes, tiling, cubes, part, factors, finish, outputs);
+    let (product, sums) = match parts {
+        1 => (output, sums),
+        _ => sum_of_parts(output, parts, shape, summed),
+    };
+    Some(Made {
+        product,
+        sums: finish.sums.then_some(sums),
+    })
 }
 
 /// A tensor whose rows or columns lie without gaps, copied if neither do.
@@ -135,9 +158,9 @@ fn launch(
     tiling: Tiling,
     cubes: [usize; 3],
     part: usize,
-    left: CubeTensor,
-    right: CubeTensor,
-    output: &CubeTensor,
+    [left, right]: [CubeTensor; 2],
+    finish: &Finish,
+    [output, sums]: [&CubeTensor; 2],
 ) {
     let [x, y, z] = cubes.map(|count| count as u32);
     let steps = |tensor: &CubeTensor, own: usize, terms: usize| {
@@ -145,8 +168,28 @@ fn launch(
         StepsLaunch::new(outer, inner, step(tensor, own), step(tensor, terms))
     };
     let (of_left, of_right) = (steps(&left, 1, 0), steps(&right, 0, 1));
+    let (whole, inner_batch) = (sizes.m * sizes.n, sizes.batch[1]);
+    let (inner, row) = match finish.joined {
+        true => (sizes.n, inner_batch * sizes.n),
+        false => (whole, sizes.n),
+    };
+    // The sums of a product in one part are a tensor of their own.
+    let (each, start) = match sizes.k.div_ceil(part) {
+        0 | 1 => (0, 0),
+        _ if finish.sums => (whole + sizes.m, whole),
+        _ => (whole, 0),
+    };
+    let places = PlacesLaunch::new(inner_batch * whole, inner, each, row, start);
     // A factor is read along the dimension that lies without gaps.
     let (left_along, right_along) = (step(&left, 0) == 1, step(&right, 1) == 1);
+    let extras = Extras {
+        bias: finish.bias.is_some(),
+        added: finish.added.is_some(),
+        sums: finish.sums,
+    };
+    // What there is not, the kernel does not read.
+    let [bias, added] = [&finish.bias, &finish.added]
+        .map(|tensor| tensor.clone().map_or(left.clone(), into_contiguous));
     let client = left.client.clone();
     // SAFETY: the kernel reads and writes no element without comparing its row and column with the sizes of the factors;
     // shared memory and the units' own arrays are as long as the numbers that index them, which are constants.
@@ -157,17 +200,22 @@ fn launch(
             CubeDim::new_1d((tiling.down * tiling.across) as u32),
             left.into_tensor_arg(),
             right.into_tensor_arg(),
+            bias.into_tensor_arg(),
+            added.into_tensor_arg(),
             output.clone().into_tensor_arg(),
+            sums.clone().into_tensor_arg(),
             of_left,
             of_right,
+            places,
             sizes.m,
             sizes.n,
             sizes.k,
             part,
-            sizes.batch[1],
+            inner_batch,
             tiling,
             left_along,
             right_along,
+            extras,
         );
     }
 }
@@ -211,9 +259,9 @@ mod tests {
             }
             tensor
         });
-        let made = product(left, right).expect("few tiles");
-        assert_eq!(made.meta.shape(), &Shape::from(shape(m, n)));
-        let found = into_data_sync(made);
+        let made = product(left, right, &Finish::default()).expect("few tiles");
+        assert_eq!(made.product.meta.shape(), &Shape::from(shape(m, n)));
+        let found = into_data_sync(made.product);
         let found = found.as_slice::<f32>().expect("float32");
         let (left, right) = (&values[0].0, &values[1].0);
         let mut worst = 0.0f64;
@@ -265,6 +313,63 @@ mod tests {
         }
     }
 
+    /// What a launch does beside the product, in one part and in several.
+    #[test]
+    fn extras_of_a_product_on_gpu() {
+        let Some(device) = testing::device() else {
+            return;
+        };
+        let device = crate::gpu(&device).expect("a GPU");
+        let tensor = |values: &[f32], shape: &[usize]| {
+            CubeBackend::float_from_data(TensorData::new(values.to_vec(), shape.to_vec()), device)
+        };
+        let read = |tensor| {
+            into_data_sync(tensor)
+                .as_slice::<f32>()
+                .map(<[f32]>::to_vec)
+        };
+        let read = |tensor| read(tensor).expect("float32");
+        for [m, n, k] in [[5, 7, 9], [40, 50, 1000]] {
+            let [(left, _), (right, _)] = [factor(&[m, k], 1), factor(&[k, n], 2)];
+            let [(bias, _), (added, _)] = [factor(&[n], 3), factor(&[m, n], 4)];
+            let finish = Finish {
+                bias: Some(tensor(&bias, &[n])),
+                added: Some(tensor(&added, &[m, n])),
+                sums: true,
+                joined: false,
+            };
+            let factors = [tensor(&left, &[m, k]), tensor(&right, &[k, n])];
+            let [of_left, of_right] = factors.clone();
+            let made = product(of_left, of_right, &finish).expect("few tiles");
+            let [of_left, of_right] = factors;
+            let plain = product(of_left, of_right, &Finish::default()).expect("few tiles");
+            let (found, plain) = (read(made.product), read(plain.product));
+            for (at, found) in found.iter().enumerate() {
+                let expected = plain[at] + bias[at % n] + added[at];
+                assert!((found - expected).abs() < 1e-4, "{at}: {found}, {expected}");
+            }
+            let sums = read(made.sums.expect("they were asked for"));
+            assert_eq!(sums.len(), m);
+            for (row, found) in sums.iter().enumerate() {
+                let expected: f32 = left[row * k..(row + 1) * k].iter().sum();
+                assert!(
+                    (found - expected).abs() < 1e-3,
+                    "{row}: {found}, {expected}"
+                );
+            }
+        }
+        // The heads of a batch beside each other.
+        let [left, right] = [factor(&[2, 3, 5, 4], 1).0, factor(&[2, 3, 4, 6], 2).0];
+        let factors = [tensor(&left, &[2, 3, 5, 4]), tensor(&right, &[2, 3, 4, 6])];
+        let [of_left, of_right] = factors.clone();
+        let joined = product(of_left, of_right, &Finish::joined()).expect("few tiles");
+        let [of_left, of_right] = factors;
+        let apart = product(of_left, of_right, &Finish::default()).expect("few tiles");
+        let expected = read(Finish::joined().after(apart.product));
+        assert_eq!(joined.product.meta.shape(), &Shape::new([2, 5, 18]));
+        assert_eq!(read(joined.product), expected);
+    }
+
     #[test]
     fn tiles_are_small_and_sums_are_cut_where_there_is_little_to_do() {
         let of = |batch, m, n, k| {
@@ -281,7 +386,7 @@ mod tests {
         assert_eq!(of(1, 4096, 384, 384), (Tiling::SMALL, 1));
         assert_eq!(of(1, 384, 384, 4096), (Tiling::LARGE, 29));
         assert_eq!(of(1, 384, 384, 1024), (Tiling::SMALL, 7));
-        assert_eq!(of(1, 384, 384, 256), (Tiling::SMALL, 2));
+        assert_eq!(of(1, 384, 384, 256), (Tiling::SMALL, 1));
         assert_eq!(of(96, 512, 32, 512), (Tiling::NARROW, 1));
         // The gradient that goes back from a large vocabulary.
         assert_eq!(of(1, 65_536, 384, 250_002), (Tiling::LARGE, 8));

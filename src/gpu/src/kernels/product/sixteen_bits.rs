@@ -104,6 +104,6 @@ fn by_parts(
     let left = exchanged(reshape(left, Shape::new([parts, rows, m])), true);
     let right = reshape(right, Shape::new([parts, rows, n]));
     let products = launch(&left, &right, element, DType::F32)?;
-    let sum = sum_of_parts(products, parts, Shape::new([m, n]));
+    let (sum, _) = sum_of_parts(products, parts, Shape::new([m, n]), 0);
     Some(cast(sum, dtype))
 }

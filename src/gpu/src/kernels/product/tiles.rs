@@ -54,6 +54,28 @@ pub struct Steps {
     terms: usize,
 }
 
+/// Where a product is written: steps in memory from one to the next of the two numbers of the batch, of the parts of its sums
+/// and of its rows, whose elements lie without gaps; and where the sums of a part begin in it.
+#[derive(Clone, Copy, CubeLaunch, CubeType)]
+pub struct Places {
+    outer: usize,
+    inner: usize,
+    part: usize,
+    row: usize,
+    sums: usize,
+}
+
+/// What a launch does beside the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extras {
+    /// Adds a number to each column.
+    pub bias: bool,
+    /// Adds a tensor of the product's shape.
+    pub added: bool,
+    /// Adds up the rows of the left factor too.
+    pub sums: bool,
+}
+
 /// What a cube needs of a factor: where it begins and how it lies, the first of its rows (of columns of the right one) and how
 /// many there are, and where the terms end.
 #[derive(CubeType)]
@@ -161,9 +183,13 @@ fn place_in_tile(unit: usize, #[comptime] number: usize, #[comptime] units: usiz
 pub fn product_tiles(
     left: &Tensor<f32>,
     right: &Tensor<f32>,
+    bias: &Tensor<f32>,
+    added: &Tensor<f32>,
     output: &mut Tensor<f32>,
+    sums: &mut Tensor<f32>,
     left_steps: Steps,
     right_steps: Steps,
+    places: Places,
     m: usize,
     n: usize,
     k: usize,
@@ -172,6 +198,7 @@ pub fn product_tiles(
     #[comptime] tiling: Tiling,
     #[comptime] left_along: bool,
     #[comptime] right_along: bool,
+    #[comptime] extras: Extras,
 ) {
     let rows = comptime!(tiling.side(tiling.down, left_along));
     let columns = comptime!(tiling.side(tiling.across, right_along));
@@ -198,6 +225,13 @@ pub fn product_tiles(
     for at in 0..comptime!(SQUARE * SQUARE) {
         square[at] = 0.0f32;
     }
+    let mut row_sums = Array::<f32>::new(SQUARE);
+    #[unroll]
+    for at in 0..SQUARE {
+        row_sums[at] = 0.0f32;
+    }
+    // One of the units that have a row.
+    let adds_up = CUBE_POS_X == 0 && UNIT_POS_X as usize % comptime!(tiling.across) == 0;
     read(left, &mut next_left, &of_left, first, rows);
     read(right, &mut next_right, &of_right, first, columns);
     write(&next_left, &mut lefts, 0usize, rows);
@@ -219,7 +253,16 @@ pub fn product_tiles(
             first + (step + 1) * DEPTH,
             columns,
         );
-        multiply(&lefts, &rights, &mut square, now, tiling);
+        multiply(
+            &lefts,
+            &rights,
+            &mut square,
+            &mut row_sums,
+            now,
+            adds_up,
+            tiling,
+            comptime!(extras.sums),
+        );
         write(&next_left, &mut lefts, next * comptime!(rows.room()), rows);
         write(
             &next_right,
@@ -229,16 +272,74 @@ pub fn product_tiles(
         );
         sync_cube();
     }
-    put(&square, output, number * m * n, row, column, m, n, tiling);
+    let start = (batch / inner_batch) * places.outer + (batch % inner_batch) * places.inner;
+    // One part of a sum has what is added.
+    if number % parts == 0 {
+        if comptime!(extras.bias) {
+            add_bias(&mut square, bias, column, n, tiling);
+        }
+        if comptime!(extras.added) {
+            add_tensor(
+                &mut square,
+                added,
+                start,
+                places.row,
+                row,
+                column,
+                m,
+                n,
+                tiling,
+            );
+        }
+    }
+    let part_start = (number % parts) * places.part;
+    put(
+        &square,
+        output,
+        start + part_start,
+        places.row,
+        row,
+        column,
+        m,
+        n,
+        tiling,
+    );
+    if comptime!(extras.sums) {
+        if adds_up {
+            put_sums(&row_sums, sums, part_start + places.sums, row, m, tiling);
+        }
+    }
 }
 
-/// Writes a unit's square.
+/// Writes the sums of a unit's rows.
+#[cube]
+fn put_sums(
+    row_sums: &Array<f32>,
+    sums: &mut Tensor<f32>,
+    start: usize,
+    row: usize,
+    m: usize,
+    #[comptime] tiling: Tiling,
+) {
+    let (down, across) = comptime!((tiling.down, tiling.across));
+    let unit_down = UNIT_POS_X as usize / across;
+    #[unroll]
+    for i in 0..SQUARE {
+        let row = row + place_in_tile(unit_down, i, down);
+        if row < m {
+            sums[start + row] = row_sums[i];
+        }
+    }
+}
+
+/// Adds to each element of a unit's square that of a tensor in its place.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-fn put(
-    square: &Array<f32>,
-    output: &mut Tensor<f32>,
+fn add_tensor(
+    square: &mut Array<f32>,
+    added: &Tensor<f32>,
     start: usize,
+    row_step: usize,
     row: usize,
     column: usize,
     m: usize,
@@ -254,20 +355,78 @@ fn put(
         for j in 0..SQUARE {
             let column = column + place_in_tile(unit_across, j, across);
             if row < m && column < n {
-                output[start + row * n + column] = square[i * SQUARE + j];
+                square[i * SQUARE + j] += added[start + row * row_step + column];
             }
         }
     }
 }
 
-/// Adds the products of the terms in one half of shared memory to a unit's square.
+/// Adds to each column of a unit's square its number.
 #[cube]
+fn add_bias(
+    square: &mut Array<f32>,
+    bias: &Tensor<f32>,
+    column: usize,
+    n: usize,
+    #[comptime] tiling: Tiling,
+) {
+    let across = comptime!(tiling.across);
+    let unit_across = UNIT_POS_X as usize % across;
+    #[unroll]
+    for j in 0..SQUARE {
+        let column = column + place_in_tile(unit_across, j, across);
+        if column < n {
+            let own = bias[column];
+            #[unroll]
+            for i in 0..SQUARE {
+                square[i * SQUARE + j] += own;
+            }
+        }
+    }
+}
+
+/// Writes a unit's square.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn put(
+    square: &Array<f32>,
+    output: &mut Tensor<f32>,
+    start: usize,
+    row_step: usize,
+    row: usize,
+    column: usize,
+    m: usize,
+    n: usize,
+    #[comptime] tiling: Tiling,
+) {
+    let (down, across) = comptime!((tiling.down, tiling.across));
+    let (unit_down, unit_across) = (UNIT_POS_X as usize / across, UNIT_POS_X as usize % across);
+    #[unroll]
+    for i in 0..SQUARE {
+        let row = row + place_in_tile(unit_down, i, down);
+        #[unroll]
+        for j in 0..SQUARE {
+            let column = column + place_in_tile(unit_across, j, across);
+            if row < m && column < n {
+                output[start + row * row_step + column] = square[i * SQUARE + j];
+            }
+        }
+    }
+}
+
+/// Adds the products of the terms in one half of shared memory to a unit's square, and the terms of the left factor to the
+/// sums of its rows.
+#[cube]
+#[allow(clippy::too_many_arguments)]
 fn multiply(
     lefts: &Shared<[f32]>,
     rights: &Shared<[f32]>,
     square: &mut Array<f32>,
+    row_sums: &mut Array<f32>,
     half: usize,
+    adds_up: bool,
     #[comptime] tiling: Tiling,
+    #[comptime] sums: bool,
 ) {
     let (down, across) = comptime!((tiling.down, tiling.across));
     let (unit_down, unit_across) = (UNIT_POS_X as usize / across, UNIT_POS_X as usize % across);
@@ -282,6 +441,14 @@ fn multiply(
         for i in 0..SQUARE {
             of_left[i] = lefts[left_start + place_in_tile(unit_down, i, down)];
             of_right[i] = rights[right_start + place_in_tile(unit_across, i, across)];
+        }
+        if comptime!(sums) {
+            if adds_up {
+                #[unroll]
+                for i in 0..SQUARE {
+                    row_sums[i] += of_left[i];
+                }
+            }
         }
         #[unroll]
         for i in 0..SQUARE {
