@@ -109,7 +109,7 @@ pub(crate) trait Kernels: Backend {
 
     /// [`Self::attend`] of the projections of x; then query, key and value in the type of x.
     #[fusion(meta = |x, query, _bq, _key, _bk, _value, _bv, _mask, attention| projected(x, query, attention.heads))]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn attend_projected(
         x: FloatTensor<Self>,
         query_weight: FloatTensor<Self>,
