@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use crate::kernels::attention::Attention;
-use crate::operations::Kernels;
+use crate::layers::LayerKernels;
 
 /// `dropout(softmax(Q·Kᵀ · scale + mask)) · V` of each head, where mask 0 is padding. Products multiply and keep numbers of the
 /// type that query, key and value have.

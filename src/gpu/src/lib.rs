@@ -13,6 +13,7 @@ mod embeddings;
 mod guard;
 mod kernels;
 mod launches;
+mod layers;
 mod linear;
 mod operations;
 mod optimizer;

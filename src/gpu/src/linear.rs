@@ -14,7 +14,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
-use crate::operations::Kernels;
+use crate::layers::LayerKernels;
 
 /// `x · weightᵀ + bias`.
 ///

@@ -8,7 +8,8 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::tiles::{DEPTH, Extras, PlacesLaunch, SQUARE, StepsLaunch, Tiling, product_tiles};
+use super::finish::{Extras, PlacesLaunch};
+use super::tiles::{DEPTH, SQUARE, StepsLaunch, Tiling, product_tiles};
 use super::{FEWEST_TERMS, Finish, joined_shape, sum_of_parts};
 use crate::kernels::{MOST_CUBES, unwritten};
 

@@ -2,6 +2,7 @@
 //! shape, and takes the fastest of that process: a first step takes minutes on CUDA, two processes may get other bits, and
 //! float32 may be multiplied as TF32, which has 10 bits of its 23.
 
+mod finish;
 mod float32;
 mod sixteen_bits;
 mod tiles;

@@ -6,6 +6,8 @@
 
 use cubecl::prelude::*;
 
+use super::finish::{Extras, Places, Target, add_extras, write_tile};
+
 /// Rows and columns of a unit's square.
 pub const SQUARE: usize = 8;
 /// Columns of the left factor, and rows of the right one, that are in shared memory.
@@ -55,28 +57,6 @@ pub struct Steps {
     inner: usize,
     own: usize,
     terms: usize,
-}
-
-/// Where a product is written: steps in memory from one to the next of the two numbers of the batch, of the parts of its sums
-/// and of its rows, whose elements lie without gaps; and where the sums of a part begin in it.
-#[derive(Clone, Copy, CubeLaunch, CubeType)]
-pub struct Places {
-    outer: usize,
-    inner: usize,
-    part: usize,
-    row: usize,
-    sums: usize,
-}
-
-/// What a launch does beside the product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Extras {
-    /// Adds a number to each column.
-    pub bias: bool,
-    /// Adds a tensor of the product's shape.
-    pub added: bool,
-    /// Adds up the rows of the left factor too.
-    pub sums: bool,
 }
 
 /// What a cube needs of a factor: where it begins and how it lies, the first of its rows (of columns of the right one) and how
@@ -176,7 +156,7 @@ fn place_of(#[comptime] number: usize, #[comptime] side: Side) -> (usize, usize)
 /// The place in a tile of the `number`-th row (or column) of a unit's square: in groups, so that a unit reads numbers that lie
 /// together and its neighbor the next ones.
 #[cube]
-fn place_in_tile(unit: usize, #[comptime] number: usize, #[comptime] units: usize) -> usize {
+pub fn place_in_tile(unit: usize, #[comptime] number: usize, #[comptime] units: usize) -> usize {
     let group = comptime!(number / TOGETHER * TOGETHER * units + number % TOGETHER);
     unit * TOGETHER + group
 }
@@ -218,11 +198,6 @@ pub fn product_tiles(
     let of_left = share(left_steps, batch, inner_batch, row, m, last);
     let of_right = share(right_steps, batch, inner_batch, column, n, last);
 
-    // Two parts of each factor: one is multiplied while the other is written.
-    let mut lefts = Shared::<[f32]>::new_aligned_slice(comptime!(2 * rows.room()), 16usize);
-    let mut rights = Shared::<[f32]>::new_aligned_slice(comptime!(2 * columns.room()), 16usize);
-    let mut next_left = Array::<f32>::new(comptime!(rows.numbers()));
-    let mut next_right = Array::<f32>::new(comptime!(columns.numbers()));
     let mut square = Array::<f32>::new(comptime!(SQUARE * SQUARE));
     #[unroll]
     for at in 0..comptime!(SQUARE * SQUARE) {
@@ -236,36 +211,72 @@ pub fn product_tiles(
     // One of the units that have a row.
     let unit_across = UNIT_POS_X as usize % comptime!(tiling.across);
     let adds_up = CUBE_POS_X == 0 && unit_across == 0;
-    read(left, &mut next_left, &of_left, first, rows);
-    read(right, &mut next_right, &of_right, first, columns);
+    add_up(
+        left,
+        right,
+        &of_left,
+        &of_right,
+        first,
+        last,
+        &mut square,
+        &mut row_sums,
+        adds_up,
+        rows,
+        columns,
+        tiling,
+        comptime!(extras.sums),
+    );
+    let target = Target {
+        start: (batch / inner_batch) * places.outer + (batch % inner_batch) * places.inner,
+        part: (number % parts) * places.part,
+        sums: places.sums,
+        row_step: places.row,
+        row,
+        column,
+        m,
+        n,
+        is_first: number % parts == 0,
+        adds_up,
+    };
+    add_extras(&mut square, bias, added, &target, tiling, extras);
+    write_tile(&square, &row_sums, output, sums, &target, tiling, extras);
+}
+
+/// Adds the products of all terms from `first` to `last` to a unit's square.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn add_up(
+    left: &Tensor<f32>,
+    right: &Tensor<f32>,
+    of_left: &Share,
+    of_right: &Share,
+    first: usize,
+    last: usize,
+    square: &mut Array<f32>,
+    row_sums: &mut Array<f32>,
+    adds_up: bool,
+    #[comptime] rows: Side,
+    #[comptime] columns: Side,
+    #[comptime] tiling: Tiling,
+    #[comptime] sums: bool,
+) {
+    // Two parts of each factor: one is multiplied while the other is written.
+    let mut lefts = Shared::<[f32]>::new_aligned_slice(comptime!(2 * rows.room()), 16usize);
+    let mut rights = Shared::<[f32]>::new_aligned_slice(comptime!(2 * columns.room()), 16usize);
+    let mut next_left = Array::<f32>::new(comptime!(rows.numbers()));
+    let mut next_right = Array::<f32>::new(comptime!(columns.numbers()));
+    read(left, &mut next_left, of_left, first, rows);
+    read(right, &mut next_right, of_right, first, columns);
     write(&next_left, &mut lefts, 0usize, rows);
     write(&next_right, &mut rights, 0usize, columns);
     sync_cube();
     for step in 0..(last - first).div_ceil(DEPTH) {
         let (now, next) = (step % 2, (step + 1) % 2);
-        read(
-            left,
-            &mut next_left,
-            &of_left,
-            first + (step + 1) * DEPTH,
-            rows,
-        );
-        read(
-            right,
-            &mut next_right,
-            &of_right,
-            first + (step + 1) * DEPTH,
-            columns,
-        );
+        let term = first + (step + 1) * DEPTH;
+        read(left, &mut next_left, of_left, term, rows);
+        read(right, &mut next_right, of_right, term, columns);
         multiply(
-            &lefts,
-            &rights,
-            &mut square,
-            &mut row_sums,
-            now,
-            adds_up,
-            tiling,
-            comptime!(extras.sums),
+            &lefts, &rights, square, row_sums, now, adds_up, tiling, sums,
         );
         write(&next_left, &mut lefts, next * comptime!(rows.room()), rows);
         write(
@@ -275,146 +286,6 @@ pub fn product_tiles(
             columns,
         );
         sync_cube();
-    }
-    let start = (batch / inner_batch) * places.outer + (batch % inner_batch) * places.inner;
-    // One part of a sum has what is added.
-    if number % parts == 0 {
-        if comptime!(extras.bias) {
-            add_bias(&mut square, bias, column, n, tiling);
-        }
-        if comptime!(extras.added) {
-            add_tensor(
-                &mut square,
-                added,
-                start,
-                places.row,
-                row,
-                column,
-                m,
-                n,
-                tiling,
-            );
-        }
-    }
-    let part_start = (number % parts) * places.part;
-    put(
-        &square,
-        output,
-        start + part_start,
-        places.row,
-        row,
-        column,
-        m,
-        n,
-        tiling,
-    );
-    if comptime!(extras.sums) {
-        if adds_up {
-            put_sums(&row_sums, sums, part_start + places.sums, row, m, tiling);
-        }
-    }
-}
-
-/// Writes the sums of a unit's rows.
-#[cube]
-fn put_sums(
-    row_sums: &Array<f32>,
-    sums: &mut Tensor<f32>,
-    start: usize,
-    row: usize,
-    m: usize,
-    #[comptime] tiling: Tiling,
-) {
-    let (down, across) = comptime!((tiling.down, tiling.across));
-    let unit_down = UNIT_POS_X as usize / across;
-    #[unroll]
-    for i in 0..SQUARE {
-        let row = row + place_in_tile(unit_down, i, down);
-        if row < m {
-            sums[start + row] = row_sums[i];
-        }
-    }
-}
-
-/// Adds to each element of a unit's square that of a tensor in its place.
-#[cube]
-#[allow(clippy::too_many_arguments)]
-fn add_tensor(
-    square: &mut Array<f32>,
-    added: &Tensor<f32>,
-    start: usize,
-    row_step: usize,
-    row: usize,
-    column: usize,
-    m: usize,
-    n: usize,
-    #[comptime] tiling: Tiling,
-) {
-    let (down, across) = comptime!((tiling.down, tiling.across));
-    let (unit_down, unit_across) = (UNIT_POS_X as usize / across, UNIT_POS_X as usize % across);
-    #[unroll]
-    for i in 0..SQUARE {
-        let row = row + place_in_tile(unit_down, i, down);
-        #[unroll]
-        for j in 0..SQUARE {
-            let column = column + place_in_tile(unit_across, j, across);
-            if row < m && column < n {
-                square[i * SQUARE + j] += added[start + row * row_step + column];
-            }
-        }
-    }
-}
-
-/// Adds to each column of a unit's square its number.
-#[cube]
-fn add_bias(
-    square: &mut Array<f32>,
-    bias: &Tensor<f32>,
-    column: usize,
-    n: usize,
-    #[comptime] tiling: Tiling,
-) {
-    let across = comptime!(tiling.across);
-    let unit_across = UNIT_POS_X as usize % across;
-    #[unroll]
-    for j in 0..SQUARE {
-        let column = column + place_in_tile(unit_across, j, across);
-        if column < n {
-            let own = bias[column];
-            #[unroll]
-            for i in 0..SQUARE {
-                square[i * SQUARE + j] += own;
-            }
-        }
-    }
-}
-
-/// Writes a unit's square.
-#[cube]
-#[allow(clippy::too_many_arguments)]
-fn put(
-    square: &Array<f32>,
-    output: &mut Tensor<f32>,
-    start: usize,
-    row_step: usize,
-    row: usize,
-    column: usize,
-    m: usize,
-    n: usize,
-    #[comptime] tiling: Tiling,
-) {
-    let (down, across) = comptime!((tiling.down, tiling.across));
-    let (unit_down, unit_across) = (UNIT_POS_X as usize / across, UNIT_POS_X as usize % across);
-    #[unroll]
-    for i in 0..SQUARE {
-        let row = row + place_in_tile(unit_down, i, down);
-        #[unroll]
-        for j in 0..SQUARE {
-            let column = column + place_in_tile(unit_across, j, across);
-            if row < m && column < n {
-                output[start + row * row_step + column] = square[i * SQUARE + j];
-            }
-        }
     }
 }
 
