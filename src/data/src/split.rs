@@ -100,7 +100,7 @@ impl Data<'_> {
     pub fn auto_shard(&self) -> AutoShardPolicy {
         match self {
             Self::Held(data) => data.auto_shard,
-            Self::Streamed(_) => AutoShardPolicy::default(),
+            Self::Streamed(stream) => stream.auto_shard,
         }
     }
 
@@ -142,13 +142,27 @@ impl Split {
 
     /// How often an epoch has each example.
     pub fn passes(&self) -> usize {
-        self.held().map_or(1, Encoded::passes)
+        match self {
+            Self::Held(encoded) => encoded.passes(),
+            Self::Streamed(stream) => stream.passes(),
+        }
     }
 
-    /// How many examples each worker has at these positions of the order; `None` where they are divided evenly, as those of
-    /// a stream are.
+    /// How many examples each worker has at these positions of the order; `None` where they are divided evenly.
     pub fn shares_of(&self, positions: Range<usize>) -> Option<Vec<usize>> {
-        self.held().and_then(|encoded| encoded.shares_of(positions))
+        match self {
+            Self::Held(encoded) => encoded.shares_of(positions),
+            Self::Streamed(stream) => stream.shares_of(positions),
+        }
+    }
+
+    /// The same examples, all of which each of so many workers sees in an epoch.
+    #[must_use]
+    pub fn seen_by_each(self, workers: usize) -> Self {
+        match self {
+            Self::Held(encoded) => Self::Held(encoded.seen_by_each(workers)),
+            Self::Streamed(stream) => Self::Streamed(stream.seen_by_each(workers)),
+        }
     }
 
     /// The statistics of the tokenization.

@@ -553,6 +553,91 @@ fn a_batch_is_found_without_those_before_it() {
     assert!(first.contains('0') && first.contains('1'), "{first}");
 }
 
+/// The files a, b and c, of 700, 90 and 510 rows.
+fn three_files(folder: &TempDir) -> PathBuf {
+    for (name, rows) in [("a.csv", 0..700), ("b.csv", 700..790), ("c.csv", 790..1300)] {
+        let row = |row: usize| format!("{},{}\n", "a".repeat(1 + row * row % 59), row % 2);
+        let rows: String = rows.map(row).collect();
+        write(folder, name, format!("text,label\n{rows}"));
+    }
+    folder.path().join("*.csv")
+}
+
+#[test]
+fn workers_have_the_rows_that_they_have_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let pattern = three_files(&folder);
+    let data = Dataset::csv(&pattern).expect("three files");
+    let held = data.tokenize(&Letters, 64).expect("texts");
+    let stream = tokens(&Stream::csv(&pattern).expect("three files"), 64);
+    let of = |encoded: &stratoscope_data::Encoded| -> Vec<Batch> {
+        encoded.batch(32).expect("a size").collect()
+    };
+    let owner = |row| usize::from((700..790).contains(&row));
+    for (stream, held) in [
+        (stream.clone().seen_by_each(2), held.clone().seen_by_each(2)),
+        (stream.clone().by_files(2), held.clone().owned_by(2, owner)),
+    ] {
+        assert_eq!((stream.len(), stream.passes()), (held.len(), held.passes()));
+        for positions in [0..0, 0..1300, 5..200, 170..191, 1000..9999] {
+            let found = stream.shares_of(positions.clone());
+            assert_eq!(found, held.shares_of(positions));
+        }
+        assert_eq!(batches(&stream, 32), of(&held));
+        for epoch in 0..2 {
+            let found = batches(&stream.shuffle(5, epoch), 32);
+            assert_eq!(found, of(&held.shuffle(5, epoch)));
+            let found = batches(&stream.by_length(32).shuffle(5, epoch), 32);
+            assert_eq!(found, of(&held.clone().by_length(32).shuffle(5, epoch)));
+        }
+    }
+}
+
+#[test]
+fn the_rows_of_a_worker_are_mixed_in_its_part_of_the_buffer() {
+    let folder = TempDir::new().expect("a folder");
+    let stream = Stream::csv(three_files(&folder)).expect("three files");
+    assert_eq!(stream.files()[1].1, 700..790);
+    let stream = tokens(&stream.shuffle(1100).expect("a buffer"), 64);
+    for (divided, passes) in [
+        (stream.clone().by_files(2), 1),
+        (stream.clone().seen_by_each(2), 2),
+    ] {
+        let epoch = divided.shuffle(9, 1);
+        let whole = batches(&epoch, 30);
+        let rows: Vec<usize> = whole.iter().flat_map(|batch| batch.rows.clone()).collect();
+        let mut sorted = rows.clone();
+        sorted.sort_unstable();
+        let each = (0..1300).flat_map(|row| std::iter::repeat_n(row, passes));
+        assert!(sorted.into_iter().eq(each), "each row {passes} times");
+        for (number, batch) in whole.iter().enumerate() {
+            let shares = batch.by_worker.clone().expect("they are divided");
+            assert_eq!(shares.iter().sum::<usize>(), batch.rows.len());
+            let positions = 30 * number..30 * number + batch.rows.len();
+            assert_eq!(Some(&shares), epoch.shares_of(positions).as_ref());
+            if passes == 1 {
+                let is_own = |row: &usize| (700..790).contains(row);
+                assert!(batch.rows[shares[0]..].iter().all(is_own));
+                assert!(!batch.rows[..shares[0]].iter().any(is_own));
+            }
+        }
+        for skipped in [1, 5, 6, 7, 30] {
+            let mut rest = epoch.batch(30).expect("a size");
+            let found = rest.nth(skipped).expect("a batch");
+            assert_eq!(found.expect("the files are there"), whole[skipped]);
+            let next = rest.next().map(|batch| batch.expect("the files are there"));
+            assert_eq!(next.as_ref(), whole.get(skipped + 1));
+        }
+        let part = batches(&epoch.part(60, 90), 30);
+        assert_eq!(part, whole[2..5]);
+        let mut of_part: Vec<usize> = epoch.part(60, 90).indices().collect();
+        let mut expected: Vec<usize> = part.iter().flat_map(|batch| batch.rows.clone()).collect();
+        of_part.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(of_part, expected);
+    }
+}
+
 #[test]
 fn classes_are_renumbered_by_name() {
     let folder = TempDir::new().expect("a folder");

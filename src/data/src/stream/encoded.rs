@@ -10,13 +10,15 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::Stream;
-use super::order::{Grouped, Lengths, Order};
-use crate::batch::Batch;
+use super::batches::StreamBatches;
+use super::division::Division;
+use super::order::{Grouped, Lengths, Order, Random, pieces};
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
 use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
+use crate::random::GOLDEN_GAMMA;
 use crate::split::{count_at, length_of};
 use crate::tags::TagScheme;
 use crate::tokenize::Tokenize;
@@ -28,16 +30,19 @@ type Encode = Arc<dyn Fn(&Example) -> EncodedExample + Send + Sync>;
 /// A tokenized stream in the order of an epoch, or a part of it. A clone shares all but the order.
 #[derive(Clone)]
 pub struct EncodedStream {
-    stream: Stream,
+    pub(super) stream: Stream,
     encode: Encode,
     /// All that batches have in common, without an example.
     shape: Encoded,
     fingerprint: [u8; 32],
     /// How many tokens have each tag, where words have tags.
     tags: Arc<[usize]>,
-    order: Order,
-    /// The positions of the order that it has.
-    positions: Range<usize>,
+    /// The order of each worker's rows; one where they are not divided.
+    pub(super) orders: Arc<[Order]>,
+    /// The rows of each worker, where they are divided.
+    pub(super) division: Option<Division>,
+    /// The positions of an epoch that it has.
+    pub(super) positions: Range<usize>,
     lengths: Arc<Lengths>,
     /// The batch size for which a random order has rows of similar length beside each other.
     grouped: Option<usize>,
@@ -118,7 +123,8 @@ impl Stream {
         let (report, lengths, fingerprint) = counted.finished(self.buffer);
         shape.report = report;
         Ok(EncodedStream {
-            order: Order::of_the_files(self.len()),
+            orders: [Order::of_the_files(&all_pieces(self.len()))].into(),
+            division: None,
             positions: 0..self.len(),
             stream: self.clone(),
             encode: tokens.encode,
@@ -129,6 +135,11 @@ impl Stream {
             grouped: None,
         })
     }
+}
+
+/// All rows, block by block.
+pub(super) fn all_pieces(rows: usize) -> Vec<Range<usize>> {
+    pieces(0..rows).collect()
 }
 
 /// What is counted of tokens that are not kept.
@@ -225,17 +236,44 @@ fn expected_positions(lengths: &[usize], batch_size: usize) -> usize {
 impl EncodedStream {
     /// The order of one epoch, which is determined by seed, epoch and the size of the buffer.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
-        let (rows, buffer) = (self.stream.len(), self.stream.buffer);
-        let grouped = self.grouped.map(|batch_size| Grouped {
-            batch_size,
+        let workers = self.orders.len();
+        let grouped = self.grouped.filter(|_| self.lengths.of_rows.is_some());
+        // Each worker has its share of a batch, and all of them the batches in one order.
+        let grouped = grouped.map(|batch_size| Grouped {
+            batch_size: (batch_size / workers).max(1),
+            seed,
             lengths: Arc::clone(&self.lengths),
         });
-        let grouped = grouped.filter(|_| self.lengths.of_rows.is_some());
+        let order = |worker: usize, own: &[Range<usize>]| {
+            let buffer = match self.stream.buffer {
+                all if all >= self.stream.len() => all,
+                shared => shared / workers,
+            };
+            let random = Random {
+                seed: seed.wrapping_add((worker as u64).wrapping_mul(GOLDEN_GAMMA)),
+                epoch,
+                buffer,
+            };
+            Order::shuffled(own, random).grouped(grouped.clone())
+        };
+        let orders: Vec<Order> = match &self.division {
+            Some(Division { rows, .. }) => {
+                let workers = rows.iter().enumerate();
+                workers.map(|(worker, rows)| order(worker, rows)).collect()
+            }
+            None => vec![order(0, &all_pieces(self.stream.len()))],
+        };
         Self {
-            order: Order::shuffled(rows, buffer, seed, epoch).grouped(grouped),
-            positions: 0..rows,
+            orders: orders.into(),
+            positions: 0..self.all_positions(),
             ..self.in_epoch(seed, epoch)
         }
+    }
+
+    /// The positions of an epoch.
+    fn all_positions(&self) -> usize {
+        let division = self.division.as_ref();
+        division.map_or(self.stream.len(), |it| it.turns.len())
     }
 
     /// The same rows, whose random orders have rows of similar length beside each other, in batches of this size, as far as
@@ -275,7 +313,8 @@ impl EncodedStream {
             Some((seed, epoch)) => self.shuffle(seed, epoch),
             None => self.in_epoch(0, 0),
         };
-        let mut rows = order.indices().peekable();
+        let indices = order.indices();
+        let mut rows = indices.into_iter().peekable();
         let mut positions = 0;
         while rows.peek().is_some() {
             let batch = rows.by_ref().take(batch_size);
@@ -319,8 +358,17 @@ impl EncodedStream {
     }
 
     /// The numbers of the examples in their order.
-    pub fn indices(&self) -> impl Iterator<Item = usize> + '_ {
-        self.order.rows(self.positions.clone())
+    pub fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
+        let Some(Division { turns, .. }) = &self.division else {
+            return Box::new(self.orders[0].rows(self.positions.clone()));
+        };
+        let begins = turns.before(self.positions.start).into_iter();
+        let orders = self.orders.iter().zip(begins);
+        let mut own: Vec<_> = orders
+            .map(|(order, begin)| order.rows(begin..order.len()))
+            .collect();
+        let positions = self.positions.clone();
+        Box::new(positions.filter_map(move |at| own[turns.worker(at)].next()))
     }
 
     /// The statistics of the tokenization.
@@ -338,6 +386,44 @@ impl EncodedStream {
         self.fingerprint
     }
 
+    /// Where it begins in the order of the epoch.
+    pub(super) fn first_position(&self) -> usize {
+        self.positions.start
+    }
+
+    /// Where it ends in the order of the epoch.
+    pub(super) fn end_position(&self) -> usize {
+        self.positions.end
+    }
+
+    /// Whether workers have rows of their own.
+    pub(super) fn is_divided(&self) -> bool {
+        self.division.is_some()
+    }
+
+    /// The order of each worker's rows; one where they are not divided.
+    pub(super) fn orders(&self) -> &[Order] {
+        &self.orders
+    }
+
+    /// The position in each of the [`orders`](Self::orders) for one in the epoch.
+    pub(super) fn own_positions(&self, position: usize) -> Vec<usize> {
+        match &self.division {
+            Some(division) => division.turns.before(position),
+            None => vec![position],
+        }
+    }
+
+    /// The tokens of an example.
+    pub(super) fn encode(&self, example: &Example) -> EncodedExample {
+        (self.encode)(example)
+    }
+
+    /// What batches have in common.
+    pub(super) fn shape(&self) -> &Encoded {
+        &self.shape
+    }
+
     /// The rows that it comes from.
     pub fn stream(&self) -> &Stream {
         &self.stream
@@ -353,93 +439,12 @@ impl EncodedStream {
             let expects = "at least 1";
             return Err(problem::bad_size(place, "batch_size", batch_size, expects));
         }
-        Ok(StreamBatches {
-            stream: self.clone(),
-            batch_size,
-            position: self.positions.start,
-            waiting: Vec::new().into_iter(),
-            has_failed: false,
-        })
+        Ok(StreamBatches::new(self.clone(), batch_size))
     }
 }
 
 impl fmt::Debug for EncodedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EncodedStream({})", self.report())
-    }
-}
-
-/// The batches of an epoch, read from the files. After an error there are no more.
-pub struct StreamBatches {
-    stream: EncodedStream,
-    batch_size: usize,
-    /// Of the next example.
-    position: usize,
-    /// The examples of the window from the position on.
-    waiting: std::vec::IntoIter<Example>,
-    has_failed: bool,
-}
-
-impl StreamBatches {
-    /// Reads the window of a position.
-    fn fill(&mut self, position: usize) -> Result<()> {
-        // The window before it makes room first.
-        self.waiting = Vec::new().into_iter();
-        let (order, stream) = (&self.stream.order, &self.stream.stream);
-        let window = order.window_at(position);
-        let read = stream.index.read(&order.blocks(window), &stream.names)?;
-        let mut read: Vec<Option<Example>> = read.into_iter().map(Some).collect();
-        let from = position - order.begin(window);
-        let places = order.places(window).into_iter().skip(from);
-        let rest: Vec<Example> = places
-            .filter_map(|place| read.get_mut(place)?.take())
-            .collect();
-        self.waiting = rest.into_iter();
-        Ok(())
-    }
-
-    fn read(&mut self, count: usize) -> Result<Batch> {
-        let mut examples = Vec::with_capacity(count);
-        while examples.len() < count {
-            if self.waiting.len() == 0 {
-                self.fill(self.position + examples.len())?;
-            }
-            let missing = count - examples.len();
-            examples.extend(self.waiting.by_ref().take(missing));
-        }
-        self.position += count;
-        let encoded = examples
-            .par_iter()
-            .map(|example| (self.stream.encode)(example));
-        let encoded: Vec<EncodedExample> = encoded.collect();
-        let encoded: Vec<&EncodedExample> = encoded.iter().collect();
-        Ok(Batch::of(&encoded, &self.stream.shape))
-    }
-}
-
-impl Iterator for StreamBatches {
-    type Item = Result<Batch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let left = self.stream.positions.end.saturating_sub(self.position);
-        let count = self.batch_size.min(left);
-        if count == 0 || self.has_failed {
-            return None;
-        }
-        let batch = self.read(count);
-        self.has_failed = batch.is_err();
-        Some(batch)
-    }
-
-    /// Skipped batches are not read, so a resumed run begins at once.
-    fn nth(&mut self, batches: usize) -> Option<Self::Item> {
-        let left = self.stream.positions.end.saturating_sub(self.position);
-        let skipped = batches.saturating_mul(self.batch_size).min(left);
-        self.position += skipped;
-        match skipped < self.waiting.len() {
-            true => self.waiting.by_ref().take(skipped).for_each(drop),
-            false => self.waiting = Vec::new().into_iter(),
-        }
-        self.next()
     }
 }

@@ -1,6 +1,7 @@
 //! [`Index`]: what the first pass over the files of a stream has found, by which any block of [`BLOCK`] rows can be read.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -46,6 +47,8 @@ pub(super) struct SourceFile {
     pub(super) layout: Layout,
     /// Its first row after the header.
     pub(super) begin: At,
+    /// Its rows among those of all files.
+    pub(super) rows: Range<usize>,
     pub(super) bytes: u64,
     pub(super) modified: Option<SystemTime>,
 }
@@ -109,16 +112,24 @@ impl Index {
         self.format.call()
     }
 
-    /// The examples of some blocks, block by block. They are read in parallel.
+    /// The examples of some pieces of blocks, piece by piece. They are read in parallel.
     ///
     /// # Errors
     /// SC0911 if a file cannot be read, or has changed.
-    pub(super) fn read(&self, blocks: &[usize], names: &Names) -> Result<Vec<Example>> {
-        let each: Result<Vec<Vec<Example>>> = blocks
+    pub(super) fn read(&self, pieces: &[Range<usize>], names: &Names) -> Result<Vec<Example>> {
+        let each: Result<Vec<Vec<Example>>> = pieces
             .par_iter()
-            .map(|&block| self.block(block, names))
+            .map(|piece| self.piece(piece, names))
             .collect();
         Ok(each?.into_iter().flatten().collect())
+    }
+
+    fn piece(&self, rows: &Range<usize>, names: &Names) -> Result<Vec<Example>> {
+        let block = rows.start / BLOCK;
+        let mut examples = self.block(block, names)?;
+        examples.truncate(rows.end - block * BLOCK);
+        examples.drain(..rows.start - block * BLOCK);
+        Ok(examples)
     }
 
     fn block(&self, block: usize, names: &Names) -> Result<Vec<Example>> {

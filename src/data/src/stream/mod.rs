@@ -5,7 +5,9 @@
 //! where every 512th stands. So the number of steps is known before the first one, and a run that goes on at any step reads
 //! from there (`order`). Texts become tokens when their batch is made (`encoded`).
 
+mod batches;
 mod classes;
+mod division;
 mod encoded;
 mod index;
 mod layout;
@@ -14,6 +16,7 @@ mod pass;
 mod rows;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,13 +27,15 @@ use stratoscope_render::{text, units};
 use crate::dataset::{Dataset, SkippedRows, index_of};
 use crate::example::Example;
 use crate::problem;
+use crate::shards::AutoShardPolicy;
 use crate::source::Columns;
 use crate::summary::Head;
 
-pub use encoded::{EncodedStream, StreamBatches, StreamTokens};
+pub use batches::StreamBatches;
+pub use encoded::{EncodedStream, StreamTokens};
 
 use index::{Index, Names};
-use order::BLOCK;
+use order::{BLOCK, pieces};
 use rows::Format;
 
 /// Rows of the shuffle buffer.
@@ -56,6 +61,8 @@ pub struct Stream {
     names: Arc<Names>,
     /// Rows that are mixed at a time.
     buffer: usize,
+    /// Which of its rows each worker has.
+    pub(crate) auto_shard: AutoShardPolicy,
 }
 
 impl Stream {
@@ -168,6 +175,7 @@ impl Stream {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
             index: Arc::clone(&index),
             buffer: BUFFER,
+            auto_shard: AutoShardPolicy::default(),
         };
         match index.class_names() {
             Some(names) => stream.with_label_names(names),
@@ -187,6 +195,26 @@ impl Stream {
             return Err(problem::bad_size(place, "buffer", buffer, "at least 1"));
         }
         Ok(Self { buffer, ..self })
+    }
+
+    /// The same rows, divided over the workers of a `MultiWorkerMirroredStrategy` in this way, as
+    /// [`Dataset::auto_shard`] does. Workers share the buffer.
+    #[must_use]
+    pub fn auto_shard(self, policy: AutoShardPolicy) -> Self {
+        Self {
+            auto_shard: policy,
+            ..self
+        }
+    }
+
+    /// The files and the rows of each, in the order of their names.
+    pub fn files(&self) -> Vec<(&str, Range<usize>)> {
+        let files = self.index.files.iter();
+        let mut files: Vec<_> = files
+            .map(|it| (it.layout.source(), it.rows.clone()))
+            .collect();
+        files.sort_by_key(|(name, _)| *name);
+        files
     }
 
     /// How many examples there are: the rows of all files without those that were skipped or dropped.
@@ -306,11 +334,8 @@ impl Stream {
     /// # Errors
     /// SC0911 if a file has changed.
     pub fn first(&self, count: usize) -> Result<Dataset> {
-        let count = count.min(self.len());
-        let blocks: Vec<usize> = (0..count.div_ceil(BLOCK)).collect();
-        let mut examples = self.index.read(&blocks, &self.names)?;
-        examples.truncate(count);
-        Ok(self.portion(examples))
+        let wanted: Vec<Range<usize>> = pieces(0..count.min(self.len())).collect();
+        Ok(self.portion(self.index.read(&wanted, &self.names)?))
     }
 
     /// The first `count` examples as a table: `stream.head(5)?`.
@@ -336,10 +361,11 @@ impl Stream {
 
     /// All examples in the order of the files, some at a time.
     pub fn portions(&self) -> impl Iterator<Item = Result<Dataset>> + '_ {
-        let blocks = self.len().div_ceil(BLOCK);
-        (0..blocks).step_by(TOGETHER).map(move |first| {
-            let blocks: Vec<usize> = (first..(first + TOGETHER).min(blocks)).collect();
-            Ok(self.portion(self.index.read(&blocks, &self.names)?))
+        let size = TOGETHER * BLOCK;
+        (0..self.len()).step_by(size).map(move |first| {
+            let rows = first..(first + size).min(self.len());
+            let wanted: Vec<Range<usize>> = pieces(rows).collect();
+            Ok(self.portion(self.index.read(&wanted, &self.names)?))
         })
     }
 
@@ -349,7 +375,7 @@ impl Stream {
             label_names: self.names.list.clone(),
             source: self.source().to_owned(),
             skipped: SkippedRows::default(),
-            auto_shard: Default::default(),
+            auto_shard: self.auto_shard,
         }
     }
 

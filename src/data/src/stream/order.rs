@@ -20,15 +20,33 @@ const OF_BLOCKS: u64 = 0x5EED_B10C;
 /// The order of an epoch.
 #[derive(Clone)]
 pub(super) struct Order {
-    rows: usize,
-    /// Blocks of a window.
+    /// Rows that stand one after the other in a block, piece by piece in the order of the epoch.
+    pieces: Arc<[Range<usize>]>,
+    /// Pieces of a window.
     together: usize,
-    /// The blocks in their order; `None`: as in the files.
-    blocks: Option<Arc<[usize]>>,
+    /// Where each window begins, and where the last one ends.
+    begins: Arc<[usize]>,
     /// The seed and the epoch of the order within a window; `None`: as in the files.
     within: Option<(u64, u64)>,
     /// Whether rows of similar length stand beside each other.
     grouped: Option<Grouped>,
+}
+
+/// What an order at random is a function of.
+#[derive(Clone, Copy)]
+pub(super) struct Random {
+    pub(super) seed: u64,
+    pub(super) epoch: u64,
+    /// Rows that are mixed at a time.
+    pub(super) buffer: usize,
+}
+
+/// These rows, block by block.
+pub(super) fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let blocks = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
+    let own = blocks
+        .map(move |block| (block * BLOCK).max(rows.start)..((block + 1) * BLOCK).min(rows.end));
+    own.filter(|piece| !piece.is_empty())
 }
 
 /// How rows come beside rows of their length.
@@ -36,6 +54,8 @@ pub(super) struct Order {
 pub(super) struct Grouped {
     /// The batches for which they do.
     pub(super) batch_size: usize,
+    /// The seed by which batches come in an order at random.
+    pub(super) seed: u64,
     /// With that of each row.
     pub(super) lengths: Arc<Lengths>,
 }
@@ -50,32 +70,46 @@ pub(super) struct Lengths {
 }
 
 impl Order {
-    /// As in the files.
-    pub(super) fn of_the_files(rows: usize) -> Self {
+    fn new(pieces: Arc<[Range<usize>]>, together: usize, within: Option<(u64, u64)>) -> Self {
+        let mut begins = vec![0];
+        for window in pieces.chunks(together) {
+            let rows: usize = window.iter().map(Range::len).sum();
+            begins.push(begins[begins.len() - 1] + rows);
+        }
         Self {
-            rows,
-            together: 1,
-            blocks: None,
-            within: None,
+            pieces,
+            together,
+            begins: begins.into(),
+            within,
             grouped: None,
         }
     }
 
-    /// In windows of about `buffer` rows: as many whole blocks as it has, at least one.
-    pub(super) fn shuffled(rows: usize, buffer: usize, seed: u64, epoch: u64) -> Self {
-        let all = rows.div_ceil(BLOCK);
+    /// As in the files.
+    pub(super) fn of_the_files(pieces: &[Range<usize>]) -> Self {
+        Self::new(pieces.into(), 1, None)
+    }
+
+    /// In windows of about as many rows as the buffer has: as many whole blocks, at least one.
+    pub(super) fn shuffled(pieces: &[Range<usize>], random: Random) -> Self {
+        let Random {
+            seed,
+            epoch,
+            buffer,
+        } = random;
+        let rows: usize = pieces.iter().map(Range::len).sum();
         let together = match buffer >= rows {
-            true => all.max(1),
+            true => pieces.len().max(1),
             false => (buffer / BLOCK).max(1),
         };
-        let blocks = || permutation(all, mix(seed ^ OF_BLOCKS), epoch);
-        Self {
-            rows,
-            together,
-            blocks: (together < all).then(|| blocks().into()),
-            within: Some((seed, epoch)),
-            grouped: None,
-        }
+        let ordered: Arc<[Range<usize>]> = match together < pieces.len() {
+            true => permutation(pieces.len(), mix(seed ^ OF_BLOCKS), epoch)
+                .into_iter()
+                .map(|piece| pieces[piece].clone())
+                .collect(),
+            false => pieces.into(),
+        };
+        Self::new(ordered, together, Some((seed, epoch)))
     }
 
     /// The same windows, in each of which rows of similar length stand beside each other.
@@ -83,59 +117,38 @@ impl Order {
         Self { grouped, ..self }
     }
 
-    fn all_blocks(&self) -> usize {
-        self.rows.div_ceil(BLOCK)
-    }
-
-    /// The rows of a block.
-    fn size(&self, block: usize) -> usize {
-        BLOCK.min(self.rows - block * BLOCK)
+    /// How many rows it has.
+    pub(super) fn len(&self) -> usize {
+        self.begins.last().copied().unwrap_or(0)
     }
 
     /// The window that a position is in.
     pub(super) fn window_at(&self, position: usize) -> usize {
-        let mut window = position / (self.together * BLOCK);
-        // The one that has the last block of the files may be shorter.
-        while window + 1 < self.windows() && self.begin(window + 1) <= position {
-            window += 1;
-        }
-        window
+        let begun = self.begins.partition_point(|&begin| begin <= position);
+        begun
+            .saturating_sub(1)
+            .min(self.windows().saturating_sub(1))
     }
 
     fn windows(&self) -> usize {
-        self.all_blocks().div_ceil(self.together)
+        self.begins.len() - 1
     }
 
     /// The first position of a window.
     pub(super) fn begin(&self, window: usize) -> usize {
-        let full = window * self.together * BLOCK;
-        let last = self.all_blocks().saturating_sub(1);
-        let place = match &self.blocks {
-            Some(blocks) => blocks.iter().position(|&block| block == last),
-            None => Some(last),
-        };
-        let is_before = place.is_some_and(|place| place / self.together < window);
-        match is_before && self.rows > 0 {
-            true => full - (BLOCK - self.size(last)),
-            false => full,
-        }
+        self.begins[window]
     }
 
-    /// The blocks of a window, in the order in which they are read.
-    pub(super) fn blocks(&self, window: usize) -> Vec<usize> {
-        let begin = window * self.together;
-        let places = begin..(begin + self.together).min(self.all_blocks());
-        match &self.blocks {
-            Some(blocks) => blocks.get(places).unwrap_or_default().to_vec(),
-            None => places.collect(),
-        }
+    /// The pieces of a window, in the order in which they are read.
+    pub(super) fn pieces(&self, window: usize) -> &[Range<usize>] {
+        let begin = (window * self.together).min(self.pieces.len());
+        let end = (begin + self.together).min(self.pieces.len());
+        &self.pieces[begin..end]
     }
 
     /// The rows of a window, in the order in which they are read.
     fn read(&self, window: usize) -> Vec<usize> {
-        let blocks = self.blocks(window).into_iter();
-        let rows = blocks.flat_map(|block| block * BLOCK..block * BLOCK + self.size(block));
-        rows.collect()
+        self.pieces(window).iter().cloned().flatten().collect()
     }
 
     /// Which of the rows that are read for a window comes first, second, and so on.
@@ -153,9 +166,11 @@ impl Order {
         let mut places = permutation(read.len(), own, epoch);
         if let Some(Grouped {
             batch_size,
+            seed,
             lengths,
         }) = &self.grouped
         {
+            let own = seed.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA));
             let lengths = lengths.of_rows.as_deref().unwrap_or_default();
             let length = |place: usize| lengths.get(read[place]).copied().unwrap_or(0);
             let begin = self.begin(window);
@@ -183,14 +198,54 @@ mod tests {
     use super::*;
 
     fn all(order: &Order) -> Vec<usize> {
-        order.rows(0..order.rows).collect()
+        order.rows(0..order.len()).collect()
+    }
+
+    fn shuffled(rows: usize, buffer: usize, seed: u64, epoch: u64) -> Order {
+        let pieces: Vec<Range<usize>> = pieces(0..rows).collect();
+        let random = Random {
+            seed,
+            epoch,
+            buffer,
+        };
+        Order::shuffled(&pieces, random)
+    }
+
+    /// The rows of a file begin and end within blocks.
+    #[test]
+    fn rows_of_some_files_are_mixed_like_others() {
+        let own: Vec<Range<usize>> = [100..1400, 2000..2003, 5000..9000]
+            .into_iter()
+            .flat_map(pieces)
+            .collect();
+        assert_eq!(own[..3], [100..512, 512..1024, 1024..1400]);
+        for buffer in [1, 1100, 1 << 20] {
+            let random = Random {
+                seed: 7,
+                epoch: 1,
+                buffer,
+            };
+            let order = Order::shuffled(&own, random);
+            let whole = all(&order);
+            for from in [0, 411, 412, 1300, 5302] {
+                let rest: Vec<usize> = order.rows(from..order.len()).collect();
+                assert_eq!(rest, whole[from..], "{buffer}, from {from}");
+            }
+            let mut sorted = whole;
+            sorted.sort_unstable();
+            assert!(
+                sorted
+                    .into_iter()
+                    .eq((100..1400).chain(2000..2003).chain(5000..9000))
+            );
+        }
     }
 
     #[test]
     fn every_row_has_one_place_that_is_found_from_anywhere() {
         for rows in [1, 511, 512, 513, 5000, 10 * BLOCK] {
             for buffer in [1, 512, 1100, 1 << 20] {
-                let order = Order::shuffled(rows, buffer, 7, 3);
+                let order = shuffled(rows, buffer, 7, 3);
                 let whole = all(&order);
                 let mut sorted = whole.clone();
                 sorted.sort_unstable();
@@ -201,22 +256,22 @@ mod tests {
                 }
             }
         }
-        let in_files = Order::of_the_files(1300);
+        let in_files = Order::of_the_files(&pieces(0..1300).collect::<Vec<_>>());
         assert!(all(&in_files).into_iter().eq(0..1300));
         assert!(in_files.rows(1000..1100).eq(1000..1100));
     }
 
     #[test]
     fn one_window_has_the_order_of_a_data_set_in_memory() {
-        let order = Order::shuffled(3000, 3000, 5, 2);
+        let order = shuffled(3000, 3000, 5, 2);
         assert_eq!(all(&order), permutation(3000, 5, 2));
-        assert_ne!(all(&Order::shuffled(3000, 1024, 5, 2)), all(&order));
+        assert_ne!(all(&shuffled(3000, 1024, 5, 2)), all(&order));
     }
 
     #[test]
     fn a_sorted_file_is_mixed_over_its_whole_length() {
         let rows = 100 * BLOCK;
-        let order = Order::shuffled(rows, 20 * BLOCK, 0, 0);
+        let order = shuffled(rows, 20 * BLOCK, 0, 0);
         let first: Vec<usize> = order.rows(0..20 * BLOCK).collect();
         for part in 0..5 {
             let own = part * rows / 5..(part + 1) * rows / 5;
@@ -235,12 +290,13 @@ mod tests {
             let of_rows: Vec<u16> = lengths(rows).collect();
             let grouped = Grouped {
                 batch_size: 48,
+                seed: 7,
                 lengths: Arc::new(Lengths {
                     of_rows: Some(of_rows.clone()),
                     ..Lengths::default()
                 }),
             };
-            let plain = Order::shuffled(rows, buffer, 7, 3);
+            let plain = shuffled(rows, buffer, 7, 3);
             let order = plain.clone().grouped(Some(grouped));
             let whole = all(&order);
             let mut sorted = whole.clone();
@@ -269,7 +325,7 @@ mod tests {
     }
 
     fn order_of_epoch(rows: usize, epoch: u64) -> Vec<usize> {
-        let order = Order::shuffled(rows, 20 * BLOCK, 0, epoch);
+        let order = shuffled(rows, 20 * BLOCK, 0, epoch);
         order.rows(0..20 * BLOCK).collect()
     }
 }

@@ -125,6 +125,7 @@ impl Pass<'_> {
             path: std::path::absolute(&path).unwrap_or(path),
             layout,
             begin,
+            rows: before..self.rows,
             bytes: metadata.len(),
             modified: metadata.modified().ok(),
         });

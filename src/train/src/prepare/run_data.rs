@@ -110,35 +110,31 @@ impl Prepared {
 
     /// The same where each of so many workers sees all training examples in an epoch.
     pub(super) fn seen_by_each(self, workers: usize, plan: &FitPlan<'_>) -> Self {
-        let data = self.divided(|train| train.seen_by_each(workers));
+        let train = self.train.seen_by_each(workers);
         Self {
-            epoch_examples: epoch_examples(&data.train, plan),
-            ..data
+            epoch_examples: epoch_examples(&train, plan),
+            train,
+            ..self
         }
     }
 
-    /// The same where each of so many workers sees the examples of its own files: `owner` of an example, by its index in the
-    /// data set, and `files` how many files there are.
+    /// The same where each of so many workers sees the examples of its own files: `owner` of an example in memory, by its
+    /// index in the data set, and `files` how many files there are.
     pub(super) fn owned_by(
         self,
         (files, workers): (usize, usize),
         owner: impl Fn(usize) -> usize,
     ) -> Self {
-        let data = self.divided(|train| train.owned_by(workers, owner));
-        let counts = data.train.shares_of(0..data.train.len());
+        let train = match self.train {
+            Split::Held(encoded) => Split::Held(encoded.owned_by(workers, owner)),
+            Split::Streamed(stream) => Split::Streamed(stream.by_files(workers)),
+        };
+        let counts = train.shares_of(0..train.len());
         Self {
             division: counts.map(|counts| division_in_words(files, &counts)),
-            ..data
+            train,
+            ..self
         }
-    }
-
-    /// The same with the training examples divided over workers. A stream, which has no policy, stays as it is.
-    fn divided(self, division: impl FnOnce(Encoded) -> Encoded) -> Self {
-        let train = match self.train {
-            Split::Held(encoded) => Split::Held(division(encoded)),
-            Split::Streamed(stream) => Split::Streamed(stream),
-        };
-        Self { train, ..self }
     }
 
     /// The bytes of the tokens and numbers of both splits that are in memory.

@@ -60,21 +60,20 @@ pub(crate) fn shard(
 /// # Errors
 /// SC0803.
 fn by_file(data: Prepared, dataset: Data<'_>, workers: usize) -> Result<Prepared> {
-    let examples = match dataset {
-        Data::Held(dataset) => dataset.examples.as_slice(),
-        // A stream has no policy.
-        Data::Streamed(_) => &[],
+    let (examples, streamed) = match dataset {
+        Data::Held(dataset) => (dataset.examples.as_slice(), 0),
+        Data::Streamed(stream) => ([].as_slice(), stream.files().len()),
     };
     let of_file = |example: &Example| example.file.clone();
     let files: BTreeSet<Arc<str>> = examples.iter().filter_map(of_file).collect();
     let unknown = examples.iter().filter(|example| example.file.is_none());
     let too_few = FilesNotSharded {
         source: dataset.source().to_owned(),
-        files: files.len(),
+        files: files.len().max(streamed),
         unknown: unknown.count(),
         workers,
     };
-    if files.len() < workers || too_few.unknown > 0 {
+    if too_few.files < workers || too_few.unknown > 0 {
         return Err(too_few.error());
     }
     let numbers = files.into_iter().zip(0..);

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use stratoscope_data::{Columns, Data, Dataset, Example, IntoData, Stream};
-use stratoscope_strategy::Strategy;
+use stratoscope_data::{AutoShardPolicy, Columns, Data, Dataset, Example, IntoData, Stream};
+use stratoscope_strategy::{AsStrategy, Strategy};
 use stratoscope_train::{
     AdamW, BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, CompileArgs,
     EvaluateArgs, FitArgs, History, LoadOptions, MeanSquaredError, accuracy, entity_f1, interrupt,
@@ -21,6 +21,7 @@ use crate::support::{
     weights,
 };
 use crate::token_classification::{tagged, tagger};
+use crate::workers::workers;
 
 type Bert = BertForSequenceClassification;
 
@@ -504,4 +505,48 @@ fn findings_about_data_are_those_of_a_data_set() {
     one.compile(args).expect("valid arguments");
     let (_, findings) = heard(&["SC0308"], || one.fit(&stream, quiet()));
     assert_eq!(findings.len(), 1, "{findings:?}");
+}
+
+/// Of workers each has the rows that it has of a data set in memory, whatever policy divides them.
+#[test]
+fn workers_divide_a_stream_like_a_data_set_in_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let all = sentences(18);
+    let first = write(&folder, "a.tsv", &all.take(11));
+    write(&folder, "b.tsv", &all.skip(11));
+    let pattern = folder.path().join("*.tsv");
+    let team = workers(2);
+    let run = |data: Data<'_>| {
+        let model = model(Some(team.strategy()), 1);
+        let fit = quiet().epochs(2);
+        let (history, _) = heard(&["SC0813"], || match data {
+            Data::Held(data) => model.fit(data, fit),
+            Data::Streamed(stream) => model.fit(stream, fit),
+        });
+        let history = history.expect("it trains");
+        (losses(&history), weights(&model))
+    };
+    let mut all = Vec::new();
+    for policy in [
+        AutoShardPolicy::Data,
+        AutoShardPolicy::Off,
+        AutoShardPolicy::File,
+    ] {
+        let held = Dataset::tsv(&pattern).expect("rows").auto_shard(policy);
+        let stream = Stream::tsv(&pattern).expect("rows").auto_shard(policy);
+        let (found, expected) = (run((&stream).into_data()), run((&held).into_data()));
+        assert_eq!(found, expected, "{policy:?}");
+        all.push(found);
+    }
+    assert_ne!(all[0], all[1]);
+    assert_ne!(all[0], all[2]);
+    let one = Stream::tsv(&first).expect("rows");
+    let one = one.auto_shard(AutoShardPolicy::File);
+    let refused = model(Some(team.strategy()), 1).fit(&one, quiet());
+    let problem = refused.expect_err("one file");
+    assert_eq!(problem.code, "SC0803");
+    assert!(
+        problem.message.contains("1 file over 2 workers"),
+        "{problem}"
+    );
 }

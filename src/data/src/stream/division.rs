@@ -1,0 +1,140 @@
+//! Which rows of a stream each worker has, and whose turn each position of an epoch is, as [`crate::shards`] says it of a data
+//! set, without a number for each position.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::encoded::{EncodedStream, all_pieces};
+use super::order::{Order, pieces};
+
+/// Which rows each worker has.
+#[derive(Clone)]
+pub(super) struct Division {
+    /// Of each worker, piece by piece.
+    pub(super) rows: Arc<[Vec<Range<usize>>]>,
+    pub(super) turns: Turns,
+    /// How often an epoch has each row.
+    passes: usize,
+}
+
+impl EncodedStream {
+    /// The same rows, all of which each of so many workers sees in an epoch, as [`Encoded::seen_by_each`](crate::Encoded::seen_by_each).
+    #[must_use]
+    pub fn seen_by_each(self, workers: usize) -> Self {
+        let all = all_pieces(self.stream.len());
+        self.divided(vec![all; workers.max(1)], workers)
+    }
+
+    /// The same rows, of which each of so many workers has those of its files, as [`Encoded::owned_by`](crate::Encoded::owned_by): file `i` of their
+    /// names in order is that of worker `i mod workers`.
+    #[must_use]
+    pub fn by_files(self, workers: usize) -> Self {
+        let mut rows = vec![Vec::new(); workers.max(1)];
+        for (number, (_, own)) in self.stream.files().into_iter().enumerate() {
+            rows[number % workers.max(1)].extend(pieces(own));
+        }
+        for own in &mut rows {
+            own.sort_by_key(|piece| piece.start);
+        }
+        self.divided(rows, 1)
+    }
+
+    fn divided(mut self, rows: Vec<Vec<Range<usize>>>, passes: usize) -> Self {
+        let count = |own: &Vec<Range<usize>>| own.iter().map(Range::len).sum();
+        let turns = Turns::new(rows.iter().map(count));
+        self.orders = rows.iter().map(|own| Order::of_the_files(own)).collect();
+        self.positions = 0..turns.len();
+        self.division = Some(Division {
+            rows: rows.into(),
+            turns,
+            passes,
+        });
+        self
+    }
+
+    /// How often an epoch has each row: once, or once for each worker that sees all of them.
+    pub fn passes(&self) -> usize {
+        self.division.as_ref().map_or(1, |it| it.passes)
+    }
+
+    /// How many rows each worker has at these positions; `None` where they are divided evenly.
+    pub fn shares_of(&self, positions: Range<usize>) -> Option<Vec<usize>> {
+        let Range { start, end } = self.positions;
+        let division = self.division.as_ref()?;
+        let at = |position: usize| start.saturating_add(position).min(end);
+        Some(
+            division
+                .turns
+                .shares(at(positions.start)..at(positions.end)),
+        )
+    }
+}
+
+/// How many rows each worker has. They take turns, and one that has no row left is passed over.
+#[derive(Clone, Debug)]
+pub(super) struct Turns(Arc<[usize]>);
+
+impl Turns {
+    pub(super) fn new(rows: impl IntoIterator<Item = usize>) -> Self {
+        Self(rows.into_iter().collect())
+    }
+
+    /// How many positions before this one each worker has.
+    pub(super) fn before(&self, position: usize) -> Vec<usize> {
+        let up_to = |round: usize| self.0.iter().map(|&rows| rows.min(round)).sum::<usize>();
+        // The last round that begins at the position or before it.
+        let (mut low, mut high) = (0, self.0.iter().max().copied().unwrap_or(0));
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            match up_to(middle) <= position {
+                true => low = middle,
+                false => high = middle - 1,
+            }
+        }
+        let mut left = position - up_to(low).min(position);
+        let own = self.0.iter().map(|&rows| {
+            let has_turn = rows > low && left > 0;
+            left -= usize::from(has_turn);
+            rows.min(low) + usize::from(has_turn)
+        });
+        own.collect()
+    }
+
+    /// How many of some positions each worker has.
+    pub(super) fn shares(&self, positions: Range<usize>) -> Vec<usize> {
+        let (begin, end) = (self.before(positions.start), self.before(positions.end));
+        end.iter()
+            .zip(begin)
+            .map(|(end, begin)| end - begin)
+            .collect()
+    }
+
+    /// The worker that has a position.
+    pub(super) fn worker(&self, position: usize) -> usize {
+        let shares = self.shares(position..position + 1);
+        shares.iter().position(|&share| share > 0).unwrap_or(0)
+    }
+
+    /// All positions.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_take_turns_until_their_rows_end() {
+        let turns = Turns::new([3, 1, 2]);
+        let workers: Vec<usize> = (0..turns.len()).map(|at| turns.worker(at)).collect();
+        assert_eq!(workers, [0, 1, 2, 0, 2, 0]);
+        for at in 0..=turns.len() {
+            let counted = |worker| workers[..at].iter().filter(|&&it| it == worker).count();
+            assert_eq!(turns.before(at), [0, 1, 2].map(counted), "before {at}");
+        }
+        assert_eq!(turns.shares(2..5), [1, 0, 2]);
+        assert_eq!(Turns::new([0, 2]).before(1), [0, 1]);
+    }
+}
