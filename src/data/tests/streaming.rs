@@ -1,5 +1,6 @@
 //! Rows that stay in their files: the same examples and batches as in memory, from any place, in constant memory.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -584,6 +585,9 @@ fn workers_have_the_rows_that_they_have_of_a_data_set() {
             assert_eq!(found, held.shares_of(positions));
         }
         assert_eq!(batches(&stream, 32), of(&held));
+        let both = [Split::Streamed(stream.clone()), Split::Held(held.clone())];
+        let positions = both.map(|split| split.positions(32, Some((5, 0))));
+        assert_eq!(positions[0], positions[1]);
         for epoch in 0..2 {
             let found = batches(&stream.shuffle(5, epoch), 32);
             assert_eq!(found, of(&held.shuffle(5, epoch)));
@@ -599,6 +603,15 @@ fn the_rows_of_a_worker_are_mixed_in_its_part_of_the_buffer() {
     let stream = Stream::csv(three_files(&folder)).expect("three files");
     assert_eq!(stream.files()[1].1, 700..790);
     let stream = tokens(&stream.shuffle(1100).expect("a buffer"), 64);
+    // A run that was left does not go on with rows that are divided in another way.
+    let ways = [
+        stream.clone(),
+        stream.clone().by_files(2),
+        stream.clone().by_files(3),
+        stream.clone().seen_by_each(2),
+    ];
+    let prints: BTreeSet<[u8; 32]> = ways.iter().map(EncodedStream::fingerprint).collect();
+    assert_eq!(prints.len(), ways.len());
     for (divided, passes) in [
         (stream.clone().by_files(2), 1),
         (stream.clone().seen_by_each(2), 2),

@@ -2,8 +2,8 @@
 //!
 //! Each operation has up to three forms, chosen at run time by the tensor's device and type: `portable`
 //! composes burn's own operations and runs everywhere; the fused form computes on the float32 slices
-//! of burn's CPU backend, forward and backward, in as few passes as possible; `gpu` launches one kernel on
-//! wgpu or CUDA where the portable form launches several. All are differentiable.
+//! of burn's CPU backend, forward and backward, in as few passes as possible; `gpu` is one operation of
+//! burn's on wgpu or CUDA, of few kernels, where the portable form is many. All are differentiable.
 //! The fused form gives the same bits however many threads there are: every sum has a fixed order.
 //! Under a mixed-precision policy outputs and weights are rounded to 16 bits, or products multiply numbers of 16 bits
 //! (`precision`). A pass can be canceled (`stop`).

@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::encoded::{EncodedStream, all_pieces};
 use super::order::{Order, pieces};
 
@@ -11,22 +13,23 @@ use super::order::{Order, pieces};
 #[derive(Clone)]
 pub(super) struct Division {
     /// Of each worker, piece by piece.
-    pub(super) rows: Arc<[Vec<Range<usize>>]>,
+    pub(super) rows: Arc<[Arc<[Range<usize>]>]>,
     pub(super) turns: Turns,
     /// How often an epoch has each row.
     passes: usize,
 }
 
 impl EncodedStream {
-    /// The same rows, all of which each of so many workers sees in an epoch, as [`Encoded::seen_by_each`](crate::Encoded::seen_by_each).
+    /// The same rows, all of which each of so many workers sees in an epoch, as
+    /// [`Encoded::seen_by_each`](crate::Encoded::seen_by_each).
     #[must_use]
     pub fn seen_by_each(self, workers: usize) -> Self {
-        let all = all_pieces(self.stream.len());
-        self.divided(vec![all; workers.max(1)], workers)
+        let (all, workers) = (all_pieces(self.stream.len()), workers.max(1));
+        self.divided(vec![all; workers], workers)
     }
 
-    /// The same rows, of which each of so many workers has those of its files, as [`Encoded::owned_by`](crate::Encoded::owned_by): file `i` of their
-    /// names in order is that of worker `i mod workers`.
+    /// The same rows, of which each of so many workers has those of its files, as
+    /// [`Encoded::owned_by`](crate::Encoded::owned_by): file `i` of their names in order is that of worker `i mod workers`.
     #[must_use]
     pub fn by_files(self, workers: usize) -> Self {
         let mut rows = vec![Vec::new(); workers.max(1)];
@@ -36,13 +39,22 @@ impl EncodedStream {
         for own in &mut rows {
             own.sort_by_key(|piece| piece.start);
         }
-        self.divided(rows, 1)
+        self.divided(rows.into_iter().map(Arc::from).collect(), 1)
     }
 
-    fn divided(mut self, rows: Vec<Vec<Range<usize>>>, passes: usize) -> Self {
-        let count = |own: &Vec<Range<usize>>| own.iter().map(Range::len).sum();
-        let turns = Turns::new(rows.iter().map(count));
-        self.orders = rows.iter().map(|own| Order::of_the_files(own)).collect();
+    fn divided(mut self, rows: Vec<Arc<[Range<usize>]>>, passes: usize) -> Self {
+        let turns = Turns::new(rows.iter().map(|own| own.iter().map(Range::len).sum()));
+        // A run that goes on must find the same rows at its position.
+        let mut hash = Sha256::new_with_prefix(self.fingerprint);
+        hash.update((passes as u64).to_le_bytes());
+        for own in &rows {
+            hash.update((own.len() as u64).to_le_bytes());
+            for end in own.iter().flat_map(|piece| [piece.start, piece.end]) {
+                hash.update((end as u64).to_le_bytes());
+            }
+        }
+        self.fingerprint = hash.finalize().into();
+        self.orders = rows.iter().cloned().map(Order::of_the_files).collect();
         self.positions = 0..turns.len();
         self.division = Some(Division {
             rows: rows.into(),
@@ -50,6 +62,19 @@ impl EncodedStream {
             passes,
         });
         self
+    }
+
+    /// Whether workers have rows of their own.
+    pub(super) fn is_divided(&self) -> bool {
+        self.division.is_some()
+    }
+
+    /// The position in each of the [`orders`](Self::orders) for one in the epoch.
+    pub(super) fn own_positions(&self, position: usize) -> Vec<usize> {
+        match &self.division {
+            Some(division) => division.turns.before(position),
+            None => vec![position],
+        }
     }
 
     /// How often an epoch has each row: once, or once for each worker that sees all of them.
@@ -79,8 +104,8 @@ impl Turns {
         Self(rows.into_iter().collect())
     }
 
-    /// How many positions before this one each worker has.
-    pub(super) fn before(&self, position: usize) -> Vec<usize> {
+    /// The round that a position is in, and how many positions before it are of that round.
+    fn round(&self, position: usize) -> (usize, usize) {
         let up_to = |round: usize| self.0.iter().map(|&rows| rows.min(round)).sum::<usize>();
         // The last round that begins at the position or before it.
         let (mut low, mut high) = (0, self.0.iter().max().copied().unwrap_or(0));
@@ -91,13 +116,30 @@ impl Turns {
                 false => high = middle - 1,
             }
         }
-        let mut left = position - up_to(low).min(position);
+        (low, position.saturating_sub(up_to(low)))
+    }
+
+    /// How many positions before this one each worker has.
+    pub(super) fn before(&self, position: usize) -> Vec<usize> {
+        let (round, mut left) = self.round(position);
         let own = self.0.iter().map(|&rows| {
-            let has_turn = rows > low && left > 0;
+            let has_turn = rows > round && left > 0;
             left -= usize::from(has_turn);
-            rows.min(low) + usize::from(has_turn)
+            rows.min(round) + usize::from(has_turn)
         });
         own.collect()
+    }
+
+    /// The workers of the positions from one on.
+    pub(super) fn from(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
+        let (round, passed) = self.round(position);
+        let rows = Arc::clone(&self.0);
+        let rounds = round..rows.iter().max().copied().unwrap_or(0);
+        let in_round = move |round: usize| {
+            let rows = Arc::clone(&rows);
+            (0..rows.len()).filter(move |&worker| rows[worker] > round)
+        };
+        rounds.flat_map(in_round).skip(passed)
     }
 
     /// How many of some positions each worker has.
@@ -107,12 +149,6 @@ impl Turns {
             .zip(begin)
             .map(|(end, begin)| end - begin)
             .collect()
-    }
-
-    /// The worker that has a position.
-    pub(super) fn worker(&self, position: usize) -> usize {
-        let shares = self.shares(position..position + 1);
-        shares.iter().position(|&share| share > 0).unwrap_or(0)
     }
 
     /// All positions.
@@ -128,9 +164,13 @@ mod tests {
     #[test]
     fn workers_take_turns_until_their_rows_end() {
         let turns = Turns::new([3, 1, 2]);
-        let workers: Vec<usize> = (0..turns.len()).map(|at| turns.worker(at)).collect();
+        let workers: Vec<usize> = turns.from(0).collect();
         assert_eq!(workers, [0, 1, 2, 0, 2, 0]);
         for at in 0..=turns.len() {
+            assert!(
+                turns.from(at).eq(workers[at..].iter().copied()),
+                "from {at}"
+            );
             let counted = |worker| workers[..at].iter().filter(|&&it| it == worker).count();
             assert_eq!(turns.before(at), [0, 1, 2].map(counted), "before {at}");
         }

@@ -18,7 +18,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
 use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
-use crate::random::GOLDEN_GAMMA;
+use crate::random::{GOLDEN_GAMMA, mix};
 use crate::split::{count_at, length_of};
 use crate::tags::TagScheme;
 use crate::tokenize::Tokenize;
@@ -34,7 +34,7 @@ pub struct EncodedStream {
     encode: Encode,
     /// All that batches have in common, without an example.
     shape: Encoded,
-    fingerprint: [u8; 32],
+    pub(super) fingerprint: [u8; 32],
     /// How many tokens have each tag, where words have tags.
     tags: Arc<[usize]>,
     /// The order of each worker's rows; one where they are not divided.
@@ -123,7 +123,7 @@ impl Stream {
         let (report, lengths, fingerprint) = counted.finished(self.buffer);
         shape.report = report;
         Ok(EncodedStream {
-            orders: [Order::of_the_files(&all_pieces(self.len()))].into(),
+            orders: [Order::of_the_files(all_pieces(self.len()))].into(),
             division: None,
             positions: 0..self.len(),
             stream: self.clone(),
@@ -138,7 +138,7 @@ impl Stream {
 }
 
 /// All rows, block by block.
-pub(super) fn all_pieces(rows: usize) -> Vec<Range<usize>> {
+pub(super) fn all_pieces(rows: usize) -> Arc<[Range<usize>]> {
     pieces(0..rows).collect()
 }
 
@@ -244,17 +244,20 @@ impl EncodedStream {
             seed,
             lengths: Arc::clone(&self.lengths),
         });
-        let order = |worker: usize, own: &[Range<usize>]| {
+        let order = |worker: usize, own: &Arc<[Range<usize>]>| {
             let buffer = match self.stream.buffer {
                 all if all >= self.stream.len() => all,
                 shared => shared / workers,
             };
+            let own_seed = seed.wrapping_add((worker as u64).wrapping_mul(GOLDEN_GAMMA));
             let random = Random {
-                seed: seed.wrapping_add((worker as u64).wrapping_mul(GOLDEN_GAMMA)),
+                seed: own_seed,
+                // Those of two workers have no window in common.
+                of_windows: if worker == 0 { seed } else { mix(own_seed) },
                 epoch,
                 buffer,
             };
-            Order::shuffled(own, random).grouped(grouped.clone())
+            Order::shuffled(Arc::clone(own), random).grouped(grouped.clone())
         };
         let orders: Vec<Order> = match &self.division {
             Some(Division { rows, .. }) => {
@@ -304,10 +307,11 @@ impl EncodedStream {
     pub(crate) fn positions(&self, batch_size: usize, random: Option<(u64, u64)>) -> Option<usize> {
         let Lengths { counts, of_rows } = &*self.lengths;
         let Some(lengths) = of_rows else {
-            return random.map(|_| match self.grouped {
+            let of_a_pass = random.map(|_| match self.grouped {
                 None => expected_positions(counts, batch_size),
                 Some(_) => grouping::expected_positions(counts, batch_size),
             });
+            return of_a_pass.map(|positions| self.passes() * positions);
         };
         let order = match random {
             Some((seed, epoch)) => self.shuffle(seed, epoch),
@@ -367,8 +371,9 @@ impl EncodedStream {
         let mut own: Vec<_> = orders
             .map(|(order, begin)| order.rows(begin..order.len()))
             .collect();
-        let positions = self.positions.clone();
-        Box::new(positions.filter_map(move |at| own[turns.worker(at)].next()))
+        let workers = turns.from(self.positions.start);
+        let workers = workers.take(self.positions.len());
+        Box::new(workers.filter_map(move |worker| own[worker].next()))
     }
 
     /// The statistics of the tokenization.
@@ -381,7 +386,8 @@ impl EncodedStream {
         self.shape.max_length()
     }
 
-    /// What its examples are: a SHA-256 of all tokens and labels in their order, and of the size of the buffer.
+    /// What its examples are: a SHA-256 of all tokens and labels in their order, of the size of the buffer and of how rows are
+    /// divided over workers.
     pub fn fingerprint(&self) -> [u8; 32] {
         self.fingerprint
     }
@@ -396,22 +402,9 @@ impl EncodedStream {
         self.positions.end
     }
 
-    /// Whether workers have rows of their own.
-    pub(super) fn is_divided(&self) -> bool {
-        self.division.is_some()
-    }
-
     /// The order of each worker's rows; one where they are not divided.
     pub(super) fn orders(&self) -> &[Order] {
         &self.orders
-    }
-
-    /// The position in each of the [`orders`](Self::orders) for one in the epoch.
-    pub(super) fn own_positions(&self, position: usize) -> Vec<usize> {
-        match &self.division {
-            Some(division) => division.turns.before(position),
-            None => vec![position],
-        }
     }
 
     /// The tokens of an example.

@@ -126,19 +126,31 @@ impl Index {
 
     fn piece(&self, rows: &Range<usize>, names: &Names) -> Result<Vec<Example>> {
         let block = rows.start / BLOCK;
-        let mut examples = self.block(block, names)?;
-        examples.truncate(rows.end - block * BLOCK);
-        examples.drain(..rows.start - block * BLOCK);
+        let file = self
+            .files
+            .partition_point(|file| file.rows.end <= rows.start);
+        let (from, place) = match self.files.get(file) {
+            // What is before the file in its block is not read.
+            Some(source) if source.rows.start > block * BLOCK => {
+                let at = source.begin;
+                (source.rows.start, Place { file, at })
+            }
+            _ => match self.blocks.get(block) {
+                Some(&place) => (block * BLOCK, place),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let mut examples = self.rows_at(place, from..rows.end, names)?;
+        examples.drain(..rows.start - from);
         Ok(examples)
     }
 
-    fn block(&self, block: usize, names: &Names) -> Result<Vec<Example>> {
-        let first = block * BLOCK;
-        let count = BLOCK.min(self.rows.saturating_sub(first));
+    /// These rows, the first of which stands at this place.
+    fn rows_at(&self, place: Place, wanted: Range<usize>, names: &Names) -> Result<Vec<Example>> {
+        let Range { start: first, end } = wanted;
+        let count = end.min(self.rows).saturating_sub(first);
         let mut examples = Vec::with_capacity(count);
-        let Some(&Place { mut file, mut at }) = self.blocks.get(block) else {
-            return Ok(examples);
-        };
+        let Place { mut file, mut at } = place;
         while let Some(source) = self.files.get(file) {
             let mut rows = source.open_at(self.format, at)?;
             let name: Arc<str> = source.layout.source().into();

@@ -198,7 +198,7 @@ impl Stream {
     }
 
     /// The same rows, divided over the workers of a `MultiWorkerMirroredStrategy` in this way, as
-    /// [`Dataset::auto_shard`] does. Workers share the buffer.
+    /// [`Dataset::auto_shard`] does. Workers share the buffer, of which each has 512 rows at least.
     #[must_use]
     pub fn auto_shard(self, policy: AutoShardPolicy) -> Self {
         Self {

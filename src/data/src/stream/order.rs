@@ -22,12 +22,10 @@ const OF_BLOCKS: u64 = 0x5EED_B10C;
 pub(super) struct Order {
     /// Rows that stand one after the other in a block, piece by piece in the order of the epoch.
     pieces: Arc<[Range<usize>]>,
-    /// Pieces of a window.
-    together: usize,
-    /// Where each window begins, and where the last one ends.
-    begins: Arc<[usize]>,
-    /// The seed and the epoch of the order within a window; `None`: as in the files.
-    within: Option<(u64, u64)>,
+    /// Of which piece and at which position each window begins, and where the last one ends.
+    windows: Arc<[(usize, usize)]>,
+    /// What the order within a window is a function of; `None`: as in the files.
+    within: Option<Random>,
     /// Whether rows of similar length stand beside each other.
     grouped: Option<Grouped>,
 }
@@ -35,7 +33,10 @@ pub(super) struct Order {
 /// What an order at random is a function of.
 #[derive(Clone, Copy)]
 pub(super) struct Random {
+    /// Of the first window; it is the order of a data set in memory.
     pub(super) seed: u64,
+    /// Of the other windows, which take numbers from it on.
+    pub(super) of_windows: u64,
     pub(super) epoch: u64,
     /// Rows that are mixed at a time.
     pub(super) buffer: usize,
@@ -70,46 +71,45 @@ pub(super) struct Lengths {
 }
 
 impl Order {
-    fn new(pieces: Arc<[Range<usize>]>, together: usize, within: Option<(u64, u64)>) -> Self {
-        let mut begins = vec![0];
-        for window in pieces.chunks(together) {
-            let rows: usize = window.iter().map(Range::len).sum();
-            begins.push(begins[begins.len() - 1] + rows);
+    /// In windows of at most so many rows, and of a piece at least.
+    fn new(pieces: Arc<[Range<usize>]>, most: usize, within: Option<Random>) -> Self {
+        let (mut windows, mut position) = (vec![(0, 0)], 0);
+        for (number, piece) in pieces.iter().enumerate() {
+            let begun = windows[windows.len() - 1];
+            if number > begun.0 && position + piece.len() - begun.1 > most {
+                windows.push((number, position));
+            }
+            position += piece.len();
         }
+        windows.push((pieces.len(), position));
         Self {
             pieces,
-            together,
-            begins: begins.into(),
+            windows: windows.into(),
             within,
             grouped: None,
         }
     }
 
     /// As in the files.
-    pub(super) fn of_the_files(pieces: &[Range<usize>]) -> Self {
-        Self::new(pieces.into(), 1, None)
+    pub(super) fn of_the_files(pieces: Arc<[Range<usize>]>) -> Self {
+        Self::new(pieces, BLOCK, None)
     }
 
-    /// In windows of about as many rows as the buffer has: as many whole blocks, at least one.
-    pub(super) fn shuffled(pieces: &[Range<usize>], random: Random) -> Self {
-        let Random {
-            seed,
-            epoch,
-            buffer,
-        } = random;
+    /// In windows of as many rows as the buffer has, in whole blocks, at least one.
+    pub(super) fn shuffled(pieces: Arc<[Range<usize>]>, random: Random) -> Self {
         let rows: usize = pieces.iter().map(Range::len).sum();
-        let together = match buffer >= rows {
-            true => pieces.len().max(1),
-            false => (buffer / BLOCK).max(1),
+        let most = match random.buffer >= rows {
+            true => rows,
+            false => (random.buffer / BLOCK).max(1) * BLOCK,
         };
-        let ordered: Arc<[Range<usize>]> = match together < pieces.len() {
-            true => permutation(pieces.len(), mix(seed ^ OF_BLOCKS), epoch)
+        let ordered = match most < rows {
+            true => permutation(pieces.len(), mix(random.seed ^ OF_BLOCKS), random.epoch)
                 .into_iter()
                 .map(|piece| pieces[piece].clone())
                 .collect(),
-            false => pieces.into(),
+            false => pieces,
         };
-        Self::new(ordered, together, Some((seed, epoch)))
+        Self::new(ordered, most, Some(random))
     }
 
     /// The same windows, in each of which rows of similar length stand beside each other.
@@ -119,31 +119,29 @@ impl Order {
 
     /// How many rows it has.
     pub(super) fn len(&self) -> usize {
-        self.begins.last().copied().unwrap_or(0)
+        self.windows.last().map_or(0, |end| end.1)
     }
 
     /// The window that a position is in.
     pub(super) fn window_at(&self, position: usize) -> usize {
-        let begun = self.begins.partition_point(|&begin| begin <= position);
-        begun
-            .saturating_sub(1)
-            .min(self.windows().saturating_sub(1))
+        let begun = self
+            .windows
+            .partition_point(|&(_, begin)| begin <= position);
+        begun.saturating_sub(1).min(self.windows() - 1)
     }
 
     fn windows(&self) -> usize {
-        self.begins.len() - 1
+        self.windows.len() - 1
     }
 
     /// The first position of a window.
     pub(super) fn begin(&self, window: usize) -> usize {
-        self.begins[window]
+        self.windows[window].1
     }
 
     /// The pieces of a window, in the order in which they are read.
     pub(super) fn pieces(&self, window: usize) -> &[Range<usize>] {
-        let begin = (window * self.together).min(self.pieces.len());
-        let end = (begin + self.together).min(self.pieces.len());
-        &self.pieces[begin..end]
+        &self.pieces[self.windows[window].0..self.windows[window + 1].0]
     }
 
     /// The rows of a window, in the order in which they are read.
@@ -158,11 +156,19 @@ impl Order {
 
     /// [`Self::places`] of the rows that are read.
     fn places_of(&self, window: usize, read: &[usize]) -> Vec<usize> {
-        let Some((seed, epoch)) = self.within else {
+        let Some(Random {
+            seed,
+            of_windows,
+            epoch,
+            ..
+        }) = self.within
+        else {
             return (0..read.len()).collect();
         };
-        // A single window has the order of a data set in memory.
-        let own = seed.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA));
+        let own = match window {
+            0 => seed,
+            _ => of_windows.wrapping_add((window as u64).wrapping_mul(GOLDEN_GAMMA)),
+        };
         let mut places = permutation(read.len(), own, epoch);
         if let Some(Grouped {
             batch_size,
@@ -202,19 +208,19 @@ mod tests {
     }
 
     fn shuffled(rows: usize, buffer: usize, seed: u64, epoch: u64) -> Order {
-        let pieces: Vec<Range<usize>> = pieces(0..rows).collect();
         let random = Random {
             seed,
+            of_windows: seed,
             epoch,
             buffer,
         };
-        Order::shuffled(&pieces, random)
+        Order::shuffled(pieces(0..rows).collect(), random)
     }
 
     /// The rows of a file begin and end within blocks.
     #[test]
     fn rows_of_some_files_are_mixed_like_others() {
-        let own: Vec<Range<usize>> = [100..1400, 2000..2003, 5000..9000]
+        let own: Arc<[Range<usize>]> = [100..1400, 2000..2003, 5000..9000]
             .into_iter()
             .flat_map(pieces)
             .collect();
@@ -222,10 +228,11 @@ mod tests {
         for buffer in [1, 1100, 1 << 20] {
             let random = Random {
                 seed: 7,
+                of_windows: 11,
                 epoch: 1,
                 buffer,
             };
-            let order = Order::shuffled(&own, random);
+            let order = Order::shuffled(own.clone(), random);
             let whole = all(&order);
             for from in [0, 411, 412, 1300, 5302] {
                 let rest: Vec<usize> = order.rows(from..order.len()).collect();
@@ -256,9 +263,29 @@ mod tests {
                 }
             }
         }
-        let in_files = Order::of_the_files(&pieces(0..1300).collect::<Vec<_>>());
+        let in_files = Order::of_the_files(pieces(0..1300).collect());
         assert!(all(&in_files).into_iter().eq(0..1300));
         assert!(in_files.rows(1000..1100).eq(1000..1100));
+    }
+
+    /// The rows of many small files.
+    #[test]
+    fn a_window_has_as_many_rows_as_the_buffer_whatever_its_pieces() {
+        let random = Random {
+            seed: 1,
+            of_windows: 1,
+            epoch: 0,
+            buffer: 2000,
+        };
+        let small = (0..1000).map(|file| 20 * file..20 * file + 10);
+        let order = Order::shuffled(small.flat_map(pieces).collect(), random);
+        assert_eq!(order.len(), 10_000);
+        assert!(
+            (0..5).all(|window| order.begin(window + 1) - order.begin(window) > 3 * BLOCK - 10)
+        );
+        let whole = shuffled(10 * BLOCK + 7, 3 * BLOCK + 5, 4, 0);
+        assert_eq!(whole.windows(), 4);
+        assert!((0..4).all(|window| whole.pieces(window).len() <= 3));
     }
 
     #[test]

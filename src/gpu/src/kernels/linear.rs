@@ -64,7 +64,8 @@ pub fn gelu_backward(
     wanted: [bool; 3],
 ) -> [CubeTensor; 3] {
     let (gradient, of_bias) = gelu::backward(gradient, in_f32(product), bias);
-    of_product(gradient, x, weight, None, Some(of_bias), wanted)
+    let of_bias = wanted[2].then_some(of_bias);
+    of_product(gradient, x, weight, None, of_bias, wanted)
 }
 
 /// The gradients of what was multiplied, for that of the product, beside that of the bias.
@@ -105,9 +106,9 @@ fn or_nothing<const N: usize>(
 /// [.., I] as [T, I].
 fn rows(x: CubeTensor) -> CubeTensor {
     let shape = x.meta.shape();
-    let columns = shape.last().copied().unwrap_or(1);
-    let rows = shape.num_elements() / columns.max(1);
-    reshape(x, Shape::new([rows, columns]))
+    let (before, last) = shape.split_at(shape.num_dims() - 1);
+    let shape = Shape::new([before.iter().product(), last[0]]);
+    reshape(x, shape)
 }
 
 /// The shape of what a layer puts out.

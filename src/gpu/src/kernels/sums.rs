@@ -81,6 +81,7 @@ pub fn sum_over_rows(x: CubeTensor) -> CubeTensor {
         partial.clone().into_tensor_arg(),
         of_x.rows,
         rows_per_group,
+        count,
         of_x.columns,
         strips,
         UNITS,
@@ -91,11 +92,13 @@ pub fn sum_over_rows(x: CubeTensor) -> CubeTensor {
 
 /// A cube has a strip of `units` columns in a group of rows.
 #[cube(launch)]
+#[allow(clippy::too_many_arguments)]
 fn sum_each_group(
     x: &Tensor<f32>,
     partial: &mut Tensor<f32>,
     rows: usize,
     rows_per_group: usize,
+    groups: usize,
     columns: usize,
     strips: usize,
     #[comptime] units: usize,
@@ -103,10 +106,10 @@ fn sum_each_group(
     let cube = cube_number();
     let group = cube / strips;
     let column = (cube % strips) * units + UNIT_POS_X as usize;
-    let from = group * rows_per_group;
-    if from >= rows || column >= columns {
+    if group >= groups || column >= columns {
         terminate!();
     }
+    let from = group * rows_per_group;
     let mut sum = 0.0f32;
     for row in from..group_end(from, rows_per_group, rows) {
         sum += x[row * columns + column];

@@ -248,7 +248,8 @@ pub(super) fn padding(train: &Split, plan: &FitPlan<'_>) -> Option<Diagnostic> {
 pub(super) fn padding_in_words(train: &Split, plan: &FitPlan<'_>) -> Option<String> {
     let (random, size) = (Some((plan.seed, 0)), plan.batch_size);
     let share = |train: &Split| {
-        let (positions, tokens) = (train.positions(size, random)?, train.report().tokens);
+        let positions = train.positions(size, random)?;
+        let tokens = train.passes() * train.report().tokens;
         let padding = positions.saturating_sub(tokens) as f64 / positions.max(1) as f64;
         Some(format!("{:.1} %", 100.0 * padding))
     };

@@ -35,6 +35,16 @@ impl Sizes {
         self.batch.iter().product()
     }
 
+    /// Whether what is added has the sizes by which the kernel reads it.
+    fn fits(&self, finish: &Finish) -> bool {
+        let elements = self.batches() * self.m * self.n;
+        let has = |tensor: &Option<CubeTensor>, count| {
+            let tensor = tensor.as_ref();
+            tensor.is_none_or(|it| it.meta.num_elements() == count)
+        };
+        has(&finish.bias, self.n) && has(&finish.added, elements)
+    }
+
     /// The most parts that the sum over k is cut into: those of a batch are products enough.
     fn most_parts(&self) -> usize {
         match self.batches() {
@@ -52,7 +62,7 @@ impl Sizes {
     }
 }
 
-/// The largest that leaves no multiprocessor idle, by the parts of a long sum if need be.
+/// The largest of which there are enough, with the parts that a long sum can be cut into.
 fn tiling(sizes: &Sizes, cubes: usize) -> Tiling {
     if sizes.n <= Tiling::NARROW.across * SQUARE {
         return Tiling::NARROW;
@@ -81,8 +91,8 @@ pub struct Made {
     pub sums: Option<CubeTensor>,
 }
 
-/// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4, finished. `None` where it has more
-/// tiles than a launch has cubes, or a batch of sums too long for one part.
+/// The product of the last two dimensions of two float32 tensors of the same rank, 2 to 4, finished. `None` where it has no
+/// tile or more than a launch has cubes, a batch of sums too long for one part, or what is added has another size.
 pub fn product(left: CubeTensor, right: CubeTensor, finish: &Finish) -> Option<Made> {
     let shape = left.meta.shape().clone();
     let rank = shape.num_dims();
@@ -115,7 +125,8 @@ pub fn product(left: CubeTensor, right: CubeTensor, finish: &Finish) -> Option<M
         sizes.batches() * parts,
     ];
     let is_long = parts > 1 && sizes.batches() > 1;
-    if is_long || cubes.iter().any(|&count| count > MOST_CUBES) {
+    let is_launched = cubes.iter().all(|count| (1..=MOST_CUBES).contains(count));
+    if is_long || !is_launched || !sizes.fits(finish) {
         return None;
     }
     let mut shape = shape;
@@ -175,8 +186,9 @@ fn launch(
         false => (whole, sizes.n),
     };
     // The sums of a product in one part are a tensor of their own.
-    let (each, start) = match sizes.k.div_ceil(part) {
-        0 | 1 => (0, 0),
+    let parts = sizes.k.div_ceil(part).max(1);
+    let (each, start) = match parts {
+        1 => (0, 0),
         _ if finish.sums => (whole + sizes.m, whole),
         _ => (whole, 0),
     };
@@ -212,6 +224,7 @@ fn launch(
             sizes.n,
             sizes.k,
             part,
+            parts,
             inner_batch,
             tiling,
             left_along,

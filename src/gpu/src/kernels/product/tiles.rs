@@ -177,6 +177,7 @@ pub fn product_tiles(
     n: usize,
     k: usize,
     part: usize,
+    parts: usize,
     inner_batch: usize,
     #[comptime] tiling: Tiling,
     #[comptime] left_along: bool,
@@ -189,8 +190,9 @@ pub fn product_tiles(
         CUBE_POS_Y as usize * comptime!(rows.width),
         CUBE_POS_X as usize * comptime!(columns.width),
     );
-    let (number, parts) = (CUBE_POS_Z as usize, k.div_ceil(part));
-    let (batch, first) = (number / parts, (number % parts) * part);
+    let number = CUBE_POS_Z as usize;
+    let (batch, of_sum) = (number / parts, number % parts);
+    let first = of_sum * part;
     let mut last = first + part;
     if last > k {
         last = k;
@@ -228,14 +230,14 @@ pub fn product_tiles(
     );
     let target = Target {
         start: (batch / inner_batch) * places.outer + (batch % inner_batch) * places.inner,
-        part: (number % parts) * places.part,
+        part: of_sum * places.part,
         sums: places.sums,
         row_step: places.row,
         row,
         column,
         m,
         n,
-        is_first: number % parts == 0,
+        is_first: of_sum == 0,
         adds_up,
     };
     add_extras(&mut square, bias, added, &target, tiling, extras);

@@ -4,7 +4,7 @@
 //!
 //! | operation | on the CPU (`ops::fused`) | on GPUs (`ops::gpu`) |
 //! | --- | --- | --- |
-//! | `self_attention` | its input T·H, the projections 3·T·H, 2·T·N for the softmax | the same input and projections, the probabilities T·N·S, and with dropout once more T·N·S after it |
+//! | `self_attention` | its input T·H, the projections 3·T·H, 2·T·N for the softmax | the same input and projections, the probabilities before dropout T·N·S |
 //! | `linear` after the heads | its input T·H | T·H |
 //! | `add_layer_norm` | the normalized rows T·H | T·H, and the deviation of each row, T |
 //! | `linear_gelu` | its input T·H and the derivative T·F | T·H and the product T·F |
@@ -19,7 +19,7 @@
 //!
 //! Under a mixed policy the rounded weights are kept too. In bfloat16 on the CPU (`ops::cpu::bf16`) they are not; what is
 //! kept, but for the softmax, takes half, and the gradients of the widened rows are there in float32, rounded and packed.
-//! In float16 on GPUs what products read takes half, normalized rows and probabilities before dropout do not.
+//! In float16 on GPUs what products read takes half, normalized rows and probabilities do not.
 
 use stratoscope_bert::BertConfig;
 
@@ -41,7 +41,7 @@ struct Sizes {
     on_cpu: bool,
     in_bfloat16: bool,
     half_on_gpu: bool,
-    /// Whether probabilities have dropout; on GPUs they are kept before it and after it.
+    /// Whether probabilities have dropout; on GPUs it is computed again, for a layer at a time.
     drops: bool,
     /// Numbers that the adapters of a layer keep for a token.
     adapters: u64,
@@ -58,8 +58,8 @@ impl Sizes {
                 false => {
                     let scores = self.heads * self.length;
                     match self.half_on_gpu {
-                        true => 5 * hidden + wide + scores + scores / 2 + 2,
-                        false => 8 * hidden + 2 * wide + (1 + u64::from(self.drops)) * scores + 2,
+                        true => 5 * hidden + wide + scores + 2,
+                        false => 8 * hidden + 2 * wide + scores + 2,
                     }
                 }
             }
@@ -79,7 +79,10 @@ impl Sizes {
             true if self.in_bfloat16 => self.hidden + 2 * self.intermediate,
             true => self.hidden + self.intermediate,
             // What an operation has read is freed when the queue of the device has come so far.
-            false => self.hidden + 2 * self.intermediate,
+            false => {
+                let dropped = u64::from(self.drops) * self.heads * self.length;
+                self.hidden + 2 * self.intermediate + dropped
+            }
         }
     }
 
