@@ -183,9 +183,9 @@ def test_a_worker_is_lost_in_the_middle_of_a_run(ready, sent):
     since = time.monotonic()
     cell = kernel.run("let history = run.finish()?; history")
     assert time.monotonic() - since < 60
-    reason = {signal.SIGKILL: "signal: 9 (SIGKILL)", signal.SIGSTOP: "nothing was heard for "}[sent]
+    reason = {signal.SIGKILL: r"signal: 9 \(SIGKILL\)", signal.SIGSTOP: r"nothing was heard for ([3-9]|\d\d)"}[sent]
     card = check_card(cell, "SC0808", f"worker 1 (process {process} on this machine)")
-    assert reason in " ".join(card["text/plain"].split()), card["text/plain"]
+    assert re.search(reason, " ".join(card["text/plain"].split())), card["text/plain"]
     assert left(kernel) == expected
     # It was killed, its parent knows that it has ended, and another one has its place.
     wait_until(lambda: process_of(kernel, 1) not in (0, process))

@@ -9,6 +9,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
+use crate::differentiable::register;
 use crate::kernels::attention::Attention;
 use crate::layers::LayerKernels;
 
@@ -237,11 +238,8 @@ impl Backward<Cube, 3> for AttentionBackward {
         } = ops.state;
         let (of_query, of_key, of_value) =
             Cube::attend_backward(gradient, query, key, value, probabilities, mask, attention);
-        for (parent, gradient) in ops.parents.into_iter().zip([of_query, of_key, of_value]) {
-            if let Some(parent) = parent {
-                grads.register::<Cube>(parent.id, gradient);
-            }
-        }
+        let parents = ops.parents.map(|parent| parent.map(|node| node.id));
+        register(grads, parents, [of_query, of_key, of_value]);
     }
 }
 
@@ -276,10 +274,6 @@ impl Backward<Cube, 7> for SelfAttentionBackward {
             parents.map(|parent| parent.is_some()),
         );
         let made = [of_x, query.0, query.1, key.0, key.1, value.0, value.1];
-        for (parent, gradient) in parents.into_iter().zip(made) {
-            if let Some(parent) = parent {
-                grads.register::<Cube>(parent, gradient);
-            }
-        }
+        register(grads, parents, made);
     }
 }

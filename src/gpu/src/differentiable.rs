@@ -1,5 +1,6 @@
 //! The operations with gradients, on tensors.
 
+use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
@@ -175,6 +176,19 @@ impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
 /// A tensor of the backend under autodiff.
 type Primitive = FloatTensor<Cube>;
 
+/// Hands on the gradients of those parents that want one.
+pub(crate) fn register(
+    grads: &mut Gradients,
+    parents: impl IntoIterator<Item = Option<NodeId>>,
+    made: impl IntoIterator<Item = Primitive>,
+) {
+    for (parent, gradient) in parents.into_iter().zip(made) {
+        if let Some(parent) = parent {
+            grads.register::<Cube>(parent, gradient);
+        }
+    }
+}
+
 /// LayerNorm, with parents x, gamma, beta and, where there is one, the residual.
 #[derive(Debug)]
 struct NormBackward;
@@ -205,11 +219,8 @@ impl<const N: usize> Backward<Cube, N> for NormBackward {
         } = ops.state;
         let (x, sum, gamma, beta) =
             Cube::normalize_backward(gradient, normalized, inverse, gamma, dropped);
-        for (parent, gradient) in ops.parents.into_iter().zip([x, gamma, beta, sum]) {
-            if let Some(parent) = parent {
-                grads.register::<Cube>(parent.id, gradient);
-            }
-        }
+        let parents = ops.parents.map(|parent| parent.map(|node| node.id));
+        register(grads, parents, [x, gamma, beta, sum]);
     }
 }
 

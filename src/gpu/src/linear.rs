@@ -5,7 +5,6 @@
 //! Where x and the weights are float16 (or bfloat16), products read and write that type and add in float32, in both
 //! directions, and what is kept for the backward pass has it. Biases, outputs and the gradient that comes in are float32.
 
-use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
@@ -14,6 +13,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
+use crate::differentiable::register;
 use crate::layers::LayerKernels;
 
 /// `x · weightᵀ + bias`.
@@ -120,19 +120,6 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Cube, C> {
     }
 }
 
-/// Hands on the gradients of those that want one.
-fn register(
-    grads: &mut Gradients,
-    parents: [Option<NodeId>; 3],
-    (of_x, of_weight, of_bias): (Primitive, Primitive, Primitive),
-) {
-    for (parent, gradient) in parents.into_iter().zip([of_x, of_weight, of_bias]) {
-        if let Some(parent) = parent {
-            grads.register::<Cube>(parent, gradient);
-        }
-    }
-}
-
 /// `linear`: keeps x and the weights.
 #[derive(Debug)]
 struct LinearBackward;
@@ -151,7 +138,7 @@ impl Backward<Cube, 3> for LinearBackward {
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
         let wanted = parents.map(|parent| parent.is_some());
         let made = Cube::dense_backward(gradient, x, weight, wanted);
-        register(grads, parents, made);
+        register(grads, parents, <[Primitive; 3]>::from(made));
     }
 }
 
@@ -186,6 +173,6 @@ impl Backward<Cube, 3> for LinearGeluBackward {
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
         let wanted = parents.map(|parent| parent.is_some());
         let made = Cube::dense_gelu_backward(gradient, x, weight, product, bias, wanted);
-        register(grads, parents, made);
+        register(grads, parents, <[Primitive; 3]>::from(made));
     }
 }

@@ -1,4 +1,5 @@
-//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`), each one operation of burn's. Shapes and meanings are those of the functions in [`super`].
+//! The operations with kernels for wgpu and CUDA (`stratoscope_gpu`), each one operation of burn's. Shapes and
+//! meanings are those of the functions in [`super`].
 
 use burn::tensor::{DType, Tensor};
 use stratoscope_gpu::{self as kernels, Attention, Dropped, Lookup};

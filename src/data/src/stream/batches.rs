@@ -93,10 +93,8 @@ impl StreamBatches {
 
     /// How many of the next rows each reader has.
     fn shares(&self, count: usize) -> Vec<usize> {
-        let (begin, end) = (self.position, self.position + count);
-        let own = self.stream.own_positions(begin).into_iter();
-        let ends = self.stream.own_positions(end);
-        own.zip(ends).map(|(begin, end)| end - begin).collect()
+        let positions = self.position..self.position + count;
+        self.stream.own_shares(positions)
     }
 
     fn read(&mut self, count: usize) -> Result<Batch> {

@@ -77,6 +77,14 @@ impl EncodedStream {
         }
     }
 
+    /// How many of some positions of the epoch each of the [`orders`](Self::orders) has.
+    pub(super) fn own_shares(&self, positions: Range<usize>) -> Vec<usize> {
+        match &self.division {
+            Some(division) => division.turns.shares(positions),
+            None => vec![positions.len()],
+        }
+    }
+
     /// How often an epoch has each row: once, or once for each worker that sees all of them.
     pub fn passes(&self) -> usize {
         self.division.as_ref().map_or(1, |it| it.passes)
@@ -85,13 +93,9 @@ impl EncodedStream {
     /// How many rows each worker has at these positions; `None` where they are divided evenly.
     pub fn shares_of(&self, positions: Range<usize>) -> Option<Vec<usize>> {
         let Range { start, end } = self.positions;
-        let division = self.division.as_ref()?;
         let at = |position: usize| start.saturating_add(position).min(end);
-        Some(
-            division
-                .turns
-                .shares(at(positions.start)..at(positions.end)),
-        )
+        self.is_divided()
+            .then(|| self.own_shares(at(positions.start)..at(positions.end)))
     }
 }
 

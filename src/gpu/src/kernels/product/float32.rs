@@ -146,7 +146,15 @@ pub fn product(left: CubeTensor, right: CubeTensor, finish: &Finish) -> Option<M
     };
     let outputs = [&output, &sums];
     let factors = [dense(left), dense(right)];
-    launch(&sizes, tiling, cubes, part, factors, finish, outputs);
+    launch(
+        &sizes,
+        tiling,
+        cubes,
+        [part, parts],
+        factors,
+        finish,
+        outputs,
+    );
     let (product, sums) = match parts {
         1 => (output, sums),
         _ => sum_of_parts(output, parts, shape, summed),
@@ -169,7 +177,7 @@ fn launch(
     sizes: &Sizes,
     tiling: Tiling,
     cubes: [usize; 3],
-    part: usize,
+    [part, parts]: [usize; 2],
     [left, right]: [CubeTensor; 2],
     finish: &Finish,
     [output, sums]: [&CubeTensor; 2],
@@ -186,7 +194,6 @@ fn launch(
         false => (whole, sizes.n),
     };
     // The sums of a product in one part are a tensor of their own.
-    let parts = sizes.k.div_ceil(part).max(1);
     let (each, start) = match parts {
         1 => (0, 0),
         _ if finish.sums => (whole + sizes.m, whole),
