@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
-use crate::questions::Passages;
+use crate::questions::Window;
 use crate::tags::TagScheme;
 
 /// Examples as rectangular arrays, row-major: B examples by S positions.
@@ -56,10 +56,10 @@ pub enum Labels {
 pub struct SpanLabels {
     /// The positions of the first and the last token of each answer; 0 and 0 where there is none.
     pub spans: Vec<[i32; 2]>,
-    /// The number of each example's window.
-    pub windows: Vec<usize>,
-    /// What answers are read from and compared with, where it is known.
-    pub passages: Option<Arc<Passages>>,
+    /// What each answer is read from and compared with; empty where that is not asked for.
+    pub windows: Vec<Arc<Window>>,
+    /// Whether some question of the data has no answer: then no answer is an answer.
+    pub has_unanswerable: bool,
 }
 
 /// Classes of the tokens of a batch.
@@ -145,8 +145,8 @@ impl Labels {
             }
             Self::Spans(spans) => Self::Spans(SpanLabels {
                 spans: spans.spans[rows.clone()].to_vec(),
-                windows: spans.windows[rows].to_vec(),
-                passages: spans.passages.clone(),
+                windows: spans.windows.get(rows).unwrap_or_default().to_vec(),
+                has_unanswerable: spans.has_unanswerable,
             }),
         }
     }
@@ -320,9 +320,9 @@ fn labels_of(examples: &[&EncodedExample], seq: usize, data: &Encoded) -> Labels
                 spans: examples.iter().map(span).collect(),
                 windows: examples
                     .iter()
-                    .filter_map(|example| example.window)
+                    .filter_map(|example| example.window.clone())
                     .collect(),
-                passages: data.passages().cloned(),
+                has_unanswerable: data.has_unanswerable,
             });
         }
         _ => {}

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::Result;
 use crate::batch::Batches;
 use crate::example::Label;
 use crate::masking::Hidden;
-use crate::questions::Passages;
+use crate::questions::Window;
 use crate::shards::Division;
 use crate::tags::TagScheme;
 use crate::token_cache::Kept;
@@ -28,8 +28,8 @@ pub struct EncodedExample {
     pub features: Arc<[f32]>,
     /// The label, as in the data set.
     pub label: Option<Label>,
-    /// Its place among all windows, for a window of a longer text.
-    pub window: Option<usize>,
+    /// Where its tokens stand in the text that is asked about.
+    pub window: Option<Arc<Window>>,
     /// What a head that answers more than one class or number is to answer.
     pub targets: Targets,
     /// The example's index in the data set that was tokenized, counted from 0.
@@ -90,7 +90,8 @@ pub struct Encoded {
     pub(crate) max_length: usize,
     pub(crate) report: TokenReport,
     pub(crate) scheme: Option<Arc<TagScheme>>,
-    pub(crate) passages: Option<Arc<Passages>>,
+    /// Whether some question has no answer: then no answer is an answer.
+    pub(crate) has_unanswerable: bool,
     pub(crate) hidden: Option<Hidden>,
     pub(crate) kept: Option<Kept>,
     /// The batch size for which a random order has examples of similar length beside each other.
@@ -133,7 +134,7 @@ impl Encoded {
             pad_id: tokenizer.pad_id(),
             max_length,
             scheme: None,
-            passages: None,
+            has_unanswerable: false,
             hidden: None,
             kept: None,
             grouped: None,
@@ -277,15 +278,12 @@ impl Encoded {
         self.hidden
     }
 
-    /// The same with the contexts that answers are read from.
-    pub(crate) fn with_passages(self, passages: Passages) -> Self {
-        let passages = Some(Arc::new(passages));
-        Self { passages, ..self }
-    }
-
-    /// The contexts that answers are read from, where the examples are questions.
-    pub fn passages(&self) -> Option<&Arc<Passages>> {
-        self.passages.as_ref()
+    /// The same questions, of which some may have no answer.
+    pub(crate) fn with_unanswerable(self, has_unanswerable: bool) -> Self {
+        Self {
+            has_unanswerable,
+            ..self
+        }
     }
 
     /// What the tags of its tokens mean, where they have tags.

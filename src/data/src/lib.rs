@@ -86,7 +86,7 @@ pub use masking::Masking;
 pub use numeric::{IntoTarget, Target, make_classification, make_regression};
 pub use parts::even_shares;
 pub use prefetch::Prefetch;
-pub use questions::{Passages, Window};
+pub use questions::{Passage, Window};
 pub use random::{RandomStream, permutation};
 pub use shards::AutoShardPolicy;
 pub use source::{Columns, Glue, debian_entities, debian_pairs, debian_questions, debian_sections};

@@ -13,7 +13,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
 use crate::problem;
 use crate::random::{RandomStream, mix};
-use crate::tokenize::{Form, Tokenize, Tokenized};
+use crate::tokenize::{self, Form, Tokenize, Tokenized};
 
 /// Which tokens are hidden.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,7 +190,7 @@ impl Dataset {
         max_length: usize,
         hidden: Hidden,
     ) -> Result<Encoded> {
-        has_places(tokenizer, &self.source)?;
+        tokenize::has_places(tokenizer, &self.source)?;
         let encoded = self.tokenize_by(tokenizer, &Form::of_pieces(max_length), of_pieces)?;
         Ok(encoded.with_hidden(hidden))
     }
@@ -200,14 +200,6 @@ impl Dataset {
 fn mask_of(tokenizer: &dyn Tokenize, source: &str) -> Result<u32> {
     let mask = tokenizer.mask_id();
     mask.ok_or_else(|| problem::no_mask(source))
-}
-
-/// SC0910 for a tokenizer that does not say where its tokens stand.
-fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
-    match tokenizer.encode_pieces("a", None, 3) {
-        Some(_) => Ok(()),
-        None => Err(problem::no_places(source)),
-    }
 }
 
 impl Hidden {
@@ -221,7 +213,7 @@ impl Hidden {
         source: &str,
     ) -> Result<Self> {
         let mask_id = mask_of(tokenizer, source)?;
-        has_places(tokenizer, source)?;
+        tokenize::has_places(tokenizer, source)?;
         Ok(Self::Chosen {
             masking,
             mask_id,

@@ -13,24 +13,26 @@ use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
 use crate::problem;
-use crate::tokenize::{Form, Piece, Tokenize, Tokenized};
+use crate::tokenize::{self, Form, Piece, Tokenize, Tokenized};
 
-/// What answers are read from and compared with: contexts, their answers, and where the tokens of each window stand.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Passages {
-    /// By example: the context, and the answers that count as right; none where there is no answer.
-    pub examples: Vec<(String, Vec<String>)>,
-    /// By window, in the order of the encoded data.
-    pub windows: Vec<Window>,
-    /// Whether some example has no answer: then no answer is an answer.
-    pub has_unanswerable: bool,
+/// What an answer is read from and compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Its example, counted from 0 in the data.
+    pub example: usize,
+    /// The text that is asked about.
+    pub context: String,
+    /// The answers that count as right; none where there is no answer.
+    pub answers: Vec<String>,
 }
 
 /// The part of a context that is in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Its example, counted from 0.
-    pub example: usize,
+    /// What it is a part of, shared by all windows of an example.
+    pub passage: Arc<Passage>,
+    /// Which of the windows of its example it is, counted from 0.
+    pub part: usize,
     /// The position of its first token of the context.
     pub first: usize,
     /// The bytes of the context that each of its tokens stands for.
@@ -40,9 +42,14 @@ pub struct Window {
 impl Example {
     /// A question about a text.
     pub(crate) fn of_question(question: &str, context: &str, answers: Vec<Answer>) -> Self {
+        Self::new(question).with_pair(context).with_answers(answers)
+    }
+
+    /// The same as a question, with what is right to answer in its second text.
+    pub(crate) fn with_answers(self, answers: Vec<Answer>) -> Self {
         Self {
             annotation: Some(Arc::new(Annotation::Answers(answers))),
-            ..Self::new(question).with_pair(context)
+            ..self
         }
     }
 
@@ -119,45 +126,35 @@ impl Dataset {
         max_length: usize,
         stride: usize,
     ) -> Result<Encoded> {
-        if tokenizer.encode_pieces("a", Some("a"), 5).is_none() {
-            return Err(problem::no_places(&self.source));
-        }
-        // Whole contexts, which are cut into windows then.
-        let form = Form {
-            max_length: usize::MAX,
-            with_pieces: true,
-            pair: |example| Some(example.pair.as_deref().unwrap_or_default()),
-        };
+        tokenize::has_places(tokenizer, &self.source)?;
+        self.may_be_tokenized(max_length)?;
         let encode = |index: usize, example: &Example, whole: Tokenized| {
-            windows(whole, example, index, max_length, stride)
+            windows(whole, example, index, (max_length, stride))
         };
-        let (encoded, windows) = self.tokenize_in_windows(tokenizer, &form, max_length, encode)?;
-        let passage = |example: &Example| {
-            let context = example.pair.clone().unwrap_or_default();
-            let answers = example.answers().unwrap_or_default().iter();
-            let answers = answers.map(|answer| context[answer.range.clone()].to_owned());
-            let answers = answers.collect();
-            (context, answers)
-        };
-        Ok(encoded.with_passages(Passages {
-            examples: self.examples.iter().map(passage).collect(),
-            windows,
-            has_unanswerable: self
-                .examples
-                .iter()
-                .any(|it| it.answers().is_none_or(<[_]>::is_empty)),
-        }))
+        let (examples, kept) = self.encoded_by(tokenizer, &form(), encode)?;
+        let encoded = Encoded::of(examples, tokenizer, max_length).with_kept(kept);
+        let is_unanswerable = |it: &Example| it.answers().is_none_or(<[_]>::is_empty);
+        Ok(encoded.with_unanswerable(self.examples.iter().any(is_unanswerable)))
     }
 }
 
-/// The windows of a question and its context, of which all tokens are given.
-fn windows(
+/// Whole contexts, which are cut into windows then.
+pub(crate) fn form() -> Form {
+    Form {
+        max_length: usize::MAX,
+        with_pieces: true,
+        pair: |example| Some(example.pair.as_deref().unwrap_or_default()),
+    }
+}
+
+/// The windows of a question and its context, of which all tokens are given: of at most so many tokens, with so many that
+/// two of them share.
+pub(crate) fn windows(
     tokenized: Tokenized,
     example: &Example,
     index: usize,
-    max_length: usize,
-    stride: usize,
-) -> Vec<(EncodedExample, Window)> {
+    (max_length, stride): (usize, usize),
+) -> Vec<EncodedExample> {
     let Tokenized {
         encoding: whole,
         pieces,
@@ -181,6 +178,7 @@ fn windows(
     };
     let room = max_length.saturating_sub(before.len() + after.len()).max(1);
     let step = room - stride.min(room - 1);
+    let passage = Arc::new(Passage::of(example, index));
     let mut found = Vec::new();
     let mut begin = first;
     loop {
@@ -198,7 +196,8 @@ fn windows(
             .map(|piece| piece.range.clone())
             .collect();
         let window = Window {
-            example: index,
+            passage: Arc::clone(&passage),
+            part: found.len(),
             first: before.len(),
             ranges,
         };
@@ -212,21 +211,33 @@ fn windows(
             }
             None => Targets::Label,
         };
-        let encoded = EncodedExample {
+        found.push(EncodedExample {
             ids,
             type_ids,
             features: example.features.clone(),
             label: None,
             targets,
             index,
-            window: None,
+            window: Some(Arc::new(window)),
             truncated: if begin == first { cut } else { 0 },
-        };
-        found.push((encoded, window));
+        });
         if stop >= end {
             return found;
         }
         begin += step;
+    }
+}
+
+impl Passage {
+    fn of(example: &Example, index: usize) -> Self {
+        let context = example.pair.clone().unwrap_or_default();
+        let answers = example.answers().unwrap_or_default().iter();
+        let answers = answers.map(|answer| context[answer.range.clone()].to_owned());
+        Self {
+            example: index,
+            answers: answers.collect(),
+            context,
+        }
     }
 }
 
@@ -287,15 +298,18 @@ mod tests {
         let Labels::Spans(labels) = batch.slice(1..3).labels else {
             panic!("{:?}", batch.labels);
         };
+        assert_eq!(labels.spans, [[0, 0], [4, 5]]);
+        assert!(labels.has_unanswerable);
+        let [middle, last] = &labels.windows[..] else {
+            panic!("{:?}", labels.windows);
+        };
+        assert_eq!((middle.part, last.part), (1, 2));
+        assert_eq!(last.bytes(4, 5), Some(5..7));
+        assert_eq!(last.bytes(0, 0), None);
         assert_eq!(
-            (&labels.spans[..], &labels.windows[..]),
-            (&[[0, 0], [4, 5]][..], &[1, 2][..])
+            (last.passage.example, &last.passage.answers[..]),
+            (0, &["fg".to_owned()][..])
         );
-        let passages = labels.passages.expect("they are known");
-        assert!(passages.has_unanswerable);
-        assert_eq!(passages.windows[2].bytes(4, 5), Some(5..7));
-        assert_eq!(passages.windows[2].bytes(0, 0), None);
-        assert_eq!(passages.examples[0].1, ["fg"]);
     }
 
     #[test]

@@ -11,10 +11,9 @@ use stratoscope_diagnostics::work::{Unit, Work};
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::{Example, Label};
-use crate::questions::Window;
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
-use crate::{choices, masking, problem, words};
+use crate::{choices, masking, problem, questions, words};
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
@@ -45,29 +44,6 @@ impl Dataset {
         let encode = |index: usize, example: &Example, tokens| [encode(index, example, tokens)];
         let (examples, kept) = self.encoded_by(tokenizer, form, encode)?;
         Ok(Encoded::of(examples, tokenizer, form.max_length).with_kept(kept))
-    }
-
-    /// Tokenizes every example, and makes windows of at most `max_length` tokens of it, in parallel: they are numbered in
-    /// the order of the examples.
-    ///
-    /// # Errors
-    /// As [`tokenize`](Self::tokenize).
-    pub(crate) fn tokenize_in_windows(
-        &self,
-        tokenizer: &dyn Tokenize,
-        form: &Form,
-        max_length: usize,
-        encode: impl Fn(usize, &Example, Tokenized) -> Vec<(EncodedExample, Window)> + Sync,
-    ) -> Result<(Encoded, Vec<Window>)> {
-        self.may_be_tokenized(max_length)?;
-        let (encoded, kept) = self.encoded_by(tokenizer, form, encode)?;
-        let (mut examples, windows): (Vec<EncodedExample>, Vec<Window>) =
-            encoded.into_iter().unzip();
-        for (number, example) in examples.iter_mut().enumerate() {
-            example.window = Some(number);
-        }
-        let encoded = Encoded::of(examples, tokenizer, max_length).with_kept(kept);
-        Ok((encoded, windows))
     }
 
     /// # Errors
@@ -258,26 +234,35 @@ pub enum TokensOf {
     Masked,
     /// Its choices, as [`Dataset::tokenize_choices`] does.
     Choices,
+    /// Its question and the windows of its text, of which two share `stride` tokens, as [`Dataset::tokenize_questions`] does.
+    Windows {
+        /// Tokens of the text.
+        stride: usize,
+    },
 }
 
-/// The tokens of one example. Its index is its row.
+/// The tokens of one example: one input, or several windows. Its index is its row.
 pub fn encode_example(
     tokenizer: &dyn Tokenize,
     example: &Example,
     max_length: usize,
     of: TokensOf,
-) -> EncodedExample {
+) -> Vec<EncodedExample> {
     let form = match of {
-        TokensOf::Choices => return choices::of_choices(tokenizer, example, max_length),
+        TokensOf::Choices => return vec![choices::of_choices(tokenizer, example, max_length)],
         TokensOf::Texts => Form::of_texts(max_length),
         TokensOf::Words => words::form(max_length),
         TokensOf::Masked => Form::of_pieces(max_length),
+        TokensOf::Windows { .. } => questions::form(),
     };
-    let tokenized = form.encode(tokenizer, example);
+    let (row, tokenized) = (example.row, form.encode(tokenizer, example));
     match of {
-        TokensOf::Texts | TokensOf::Choices => of_text(example.row, example, tokenized),
-        TokensOf::Words => words::of_words(example.row, example, tokenized),
-        TokensOf::Masked => masking::of_pieces(example.row, example, tokenized),
+        TokensOf::Texts | TokensOf::Choices => vec![of_text(row, example, tokenized)],
+        TokensOf::Words => vec![words::of_words(row, example, tokenized)],
+        TokensOf::Masked => vec![masking::of_pieces(row, example, tokenized)],
+        TokensOf::Windows { stride } => {
+            questions::windows(tokenized, example, row, (max_length, stride))
+        }
     }
 }
 

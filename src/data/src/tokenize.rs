@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use stratoscope_diagnostics::Result;
+
 use crate::example::Example;
+use crate::problem;
 use crate::token_cache::TokenCache;
 
 /// Turns text into token ids and back.
@@ -129,6 +132,15 @@ impl Form {
                 Tokenized { encoding, pieces }
             }
         }
+    }
+}
+
+/// # Errors
+/// SC0910 for a tokenizer that does not say where its tokens stand.
+pub(crate) fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
+    match tokenizer.encode_pieces("a", None, 3) {
+        Some(_) => Ok(()),
+        None => Err(problem::no_places(source)),
     }
 }
 

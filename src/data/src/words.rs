@@ -11,9 +11,8 @@ use crate::batch::TokenLabels;
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Example;
-use crate::problem;
 use crate::tags::TagScheme;
-use crate::tokenize::{Encoding, Form, Piece, Tokenize, Tokenized};
+use crate::tokenize::{self, Encoding, Form, Piece, Tokenize, Tokenized};
 
 /// The words of an example, and the token that each begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,17 +107,10 @@ impl Dataset {
     /// # Errors
     /// As [`tokenize`](Self::tokenize); SC0910 for a tokenizer that does not say where its tokens stand.
     pub fn tokenize_words(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
-        has_places(tokenizer, &self.source)?;
+        tokenize::has_places(tokenizer, &self.source)?;
         let encoded = self.tokenize_by(tokenizer, &form(max_length), of_words)?;
         Ok(encoded.with_scheme(TagScheme::of(&self.label_names)))
     }
-}
-
-/// # Errors
-/// SC0910 for a tokenizer that does not say where its tokens stand.
-pub(crate) fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
-    let pieces = tokenizer.encode_pieces("a", None, 3);
-    pieces.map_or_else(|| Err(problem::no_places(source)), |_| Ok(()))
 }
 
 /// How tagged words are encoded.

@@ -1,5 +1,8 @@
 //! Rows that stay in their files: the same examples and batches as in memory, from any place, in constant memory.
 
+#[path = "streaming/questions.rs"]
+mod questions;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,11 +45,15 @@ impl Tokenize for Letters {
         pair: Option<&str>,
         max_length: usize,
     ) -> Option<(Encoding, Vec<Option<Piece>>)> {
-        let places = (0..text.len()).map(|at| {
-            Some(Piece {
-                range: at..at + 1,
-                in_pair: false,
-                word: 0,
+        let texts = [(text, false), (pair.unwrap_or_default(), true)];
+        let places = texts.into_iter().flat_map(|(text, in_pair)| {
+            let places = 0..text.len();
+            places.map(move |at| {
+                Some(Piece {
+                    range: at..at + 1,
+                    in_pair,
+                    word: 0,
+                })
             })
         });
         let encoding = self.encode(text, pair, max_length);
@@ -82,6 +89,7 @@ fn counted(stream: &Stream, max_length: usize, keeps_lengths: bool) -> EncodedSt
     let of = match stream.is_tagged() {
         true => TokensOf::Words,
         false if stream.choices().is_some() => TokensOf::Choices,
+        false if stream.has_answers() => TokensOf::Windows { stride: 2 },
         false => TokensOf::Texts,
     };
     let tokens = StreamTokens {
@@ -127,6 +135,7 @@ fn same(stream: Result<Stream>, data: Result<Dataset>) {
             assert_eq!(stream.class_counts(), data.class_counts());
             assert_eq!(stream.is_paired(), data.is_paired());
             assert_eq!(stream.is_tagged(), data.is_tagged());
+            assert_eq!(stream.has_answers(), data.has_answers());
         }
         (Err(stream), Err(data)) => {
             assert_eq!(stream.code, data.code, "{stream} {data}");

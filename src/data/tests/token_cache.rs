@@ -7,8 +7,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use stratoscope_data::{
-    Dataset, Encoded, EncodedExample, Encoding, Example, Kept, Masking, Passages, Piece,
-    TokenCache, Tokenize,
+    Dataset, Encoded, EncodedExample, Encoding, Example, Kept, Masking, Piece, TokenCache, Tokenize,
 };
 use stratoscope_diagnostics::Result;
 
@@ -122,12 +121,9 @@ fn texts() -> Dataset {
 }
 
 /// All that came of a tokenization.
-type Made = (Vec<EncodedExample>, Option<Passages>);
-
-fn made(encoded: &Encoded) -> Made {
+fn made(encoded: &Encoded) -> Vec<EncodedExample> {
     let examples = (0..encoded.len()).filter_map(|at| encoded.get(at).cloned());
-    let passages = encoded.passages().map(|it| Passages::clone(it));
-    (examples.collect(), passages)
+    examples.collect()
 }
 
 fn is_read(encoded: &Encoded) -> bool {
@@ -401,7 +397,7 @@ fn what_was_used_least_recently_goes_first() {
 fn processes_share_the_folder() {
     const FOLDER: &str = "TOKENS_OF_TWO_PROCESSES";
     let tokenize = |folder: &Path| {
-        let expected: Vec<Made> = (0..3)
+        let expected: Vec<Vec<EncodedExample>> = (0..3)
             .map(|part| made(&texts().skip(part).tokenize(&without(), 16).expect("tokens")))
             .collect();
         for turn in 0..60 {

@@ -53,6 +53,7 @@ pub mod metric;
 pub mod model;
 pub mod network;
 pub mod optimizer;
+mod panics;
 mod pattern;
 mod prepare;
 mod problem;
@@ -89,7 +90,7 @@ pub use events::{FitStarted, Observer};
 pub use history::{Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
-    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
+    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss, SparseCategoricalCrossentropy,
     SquaredHinge,
 };
 pub use metric::{

@@ -8,19 +8,24 @@ use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
+use super::squad::{COLUMNS, Question};
 use super::{Columns, Reading, Table, TableRow, files, read_text};
 use crate::dataset::{Dataset, SkippedRows};
+use crate::example::Example;
 use crate::problem;
 
 const CALL: &str = "Dataset::jsonl";
 
 impl Dataset {
     /// Reads a file of JSON objects, one per line, whose keys have common names (see
-    /// [`Columns`]). Labels may be strings, numbers or booleans.
+    /// [`Columns`]). Labels may be strings, numbers or booleans. The keys `question`, `context` and `answers` make
+    /// questions, whose answers are an object of lists `text` and `answer_start`, as Hugging Face's `datasets` writes
+    /// SQuAD, or a list of objects.
     ///
     /// # Errors
     /// SC0911 if the file cannot be read as UTF-8, or a line is no object or lacks a key of the
-    /// first line, SC0313 if a key is missing from the first line, SC0914 if there is no line.
+    /// first line, SC0313 if a key is missing from the first line, SC0432 for an answer that does not stand where its line
+    /// says, SC0914 if there is no line.
     pub fn jsonl(path: impl AsRef<Path>) -> Result<Self> {
         Self::jsonl_with(path, &Columns::new())
     }
@@ -32,7 +37,12 @@ impl Dataset {
     pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
             let text = read_text(CALL, path)?;
-            table(&path.display().to_string(), &text, columns)?.dataset(columns)
+            let table = table(&path.display().to_string(), &text, columns)?;
+            // Named columns are those of texts.
+            match question_columns(&table.header) {
+                Some(own) if *columns == Columns::new() => questions(&table, own),
+                _ => table.dataset(columns),
+            }
         })
     }
 }
@@ -71,6 +81,30 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
         rows,
         skipped,
     })
+}
+
+/// The columns of a question, its context and its answers, where rows have all three.
+pub(crate) fn question_columns(header: &[String]) -> Option<[usize; 3]> {
+    let column = |name: &str| header.iter().position(|it| it == name);
+    let [question, context, answers] = COLUMNS.map(column);
+    Some([question?, context?, answers?])
+}
+
+/// The data set of questions.
+fn questions(table: &Table, columns: [usize; 3]) -> Result<Dataset> {
+    let mut examples = Vec::with_capacity(table.rows.len());
+    for (row, TableRow { line, fields }) in table.rows.iter().enumerate() {
+        let [question, context, answers] = columns.map(|column| fields[column].as_str());
+        let asked = Question::written(question, answers);
+        let asked = asked
+            .map_err(|reason| problem::unreadable(CALL, &table.source, Some(*line), reason))?;
+        let example = asked.example(&table.source, row, context)?;
+        examples.push(Example {
+            line: Some(*line),
+            ..example
+        });
+    }
+    Ok(Dataset::from_examples(examples, Vec::new(), &table.source))
 }
 
 /// The values of a line for the keys of the first one, which fills `header`; or what is wrong with the line.

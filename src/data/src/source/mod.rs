@@ -41,9 +41,10 @@ pub(crate) use arrow::BatchRows;
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
 pub(crate) use files::named as files_named;
-pub(crate) use jsonl::{json_keys, json_values};
+pub(crate) use jsonl::{json_keys, json_values, question_columns};
 pub(crate) use row_groups::GroupRows;
-pub(crate) use typed_rows::{TypedFile, TypedRows};
+pub(crate) use squad::{Paragraph, Question};
+pub(crate) use typed_rows::{ReadAs, TypedFile, TypedRows};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.

@@ -9,7 +9,9 @@ use serde_json::Value as Json;
 use stratoscope_diagnostics::Result;
 
 use super::columns::LabelColumn;
-use super::squad::{Given, Question};
+use super::jsonl::question_columns;
+use super::squad::Question;
+use super::typed_rows::ReadAs;
 use super::{Columns, Table, TableRow};
 use crate::dataset::{Dataset, SkippedRows};
 use crate::problem;
@@ -17,8 +19,6 @@ use crate::problem;
 /// The columns of words and of their tags, by the names that data sets on the hub have.
 const WORDS: [&str; 2] = ["tokens", "words"];
 const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
-/// The columns of SQuAD.
-const QUESTION: [&str; 3] = ["question", "context", "answers"];
 /// What the metadata of `datasets` is called.
 pub(super) const METADATA: &str = "huggingface";
 
@@ -94,8 +94,8 @@ impl Records {
         if let Some([words, tags]) = self.words_and_tags() {
             return self.sentences(rows, words, tags);
         }
-        if let [Some(question), Some(context), Some(answers)] = QUESTION.map(|it| self.column(it)) {
-            return self.questions(rows, [question, context, answers]);
+        if let Some(columns) = question_columns(&self.header()) {
+            return self.questions(rows, columns);
         }
         self.table(rows, &Columns::new())
     }
@@ -204,13 +204,12 @@ impl Records {
     fn questions(&self, rows: &mut dyn Rows, columns: [usize; 3]) -> Result<Dataset> {
         let mut examples = Vec::new();
         rows.each(self, &columns, &mut |row, values| {
-            let question = Question {
-                question: self.text_of(row, columns[0], &values[0])?,
-                answers: self.answers(row, columns[2], &values[2])?,
-                is_impossible: false,
-            };
+            let question = self.text_of(row, columns[0], &values[0])?;
+            let answers = self.answers_as_json(columns[2], &values[2]);
+            let asked = answers.and_then(|answers| Question::written(&question, &answers));
+            let asked = asked.map_err(|reason| self.unreadable(Some(row), reason))?;
             let context = self.text_of(row, columns[1], &values[1])?;
-            let mut example = question.example(&self.source, row, &context)?;
+            let mut example = asked.example(&self.source, row, &context)?;
             example.line = Some(row + 1);
             examples.push(example);
             Ok(())
@@ -218,38 +217,50 @@ impl Records {
         Ok(Dataset::from_examples(examples, Vec::new(), &self.source))
     }
 
-    /// The answers of a row of SQuAD: a list of texts, and a list of where they begin.
-    fn answers(&self, row: usize, column: usize, value: &Value) -> Result<Vec<Given>> {
-        let Value::Structure(answers) = value else {
-            let reason = format!(
-                "the column `{}` is no structure of `text` and `answer_start`",
-                self.name(column)
-            );
-            return Err(self.unreadable(Some(row), reason));
+    /// The answers of a row of SQuAD as JSON, as they are; or why they are none.
+    pub(super) fn answers_as_json(
+        &self,
+        column: usize,
+        value: &Value,
+    ) -> std::result::Result<String, String> {
+        let json = match value {
+            Value::Nothing => None,
+            Value::Structure(_) | Value::List(_) => self.json(column, value).map(Some)?,
+            _ => return Err(self.unfit(column, ReadAs::Answers)),
         };
-        let part = |name: &str| {
-            let part = answers.iter().find(|(part, _)| part == name);
-            let part = part.map_or(&Value::Nothing, |(_, value)| value);
-            self.elements(row, column, part)
-        };
-        let (texts, starts) = (part("text")?, part("answer_start")?);
-        if texts.len() != starts.len() {
-            let reason = format!("{} answers begin at {} places", texts.len(), starts.len());
-            return Err(self.unreadable(Some(row), reason));
+        Ok(json.map_or_else(String::new, |json| json.to_string()))
+    }
+
+    fn json(&self, column: usize, value: &Value) -> std::result::Result<Json, String> {
+        Ok(match value {
+            Value::Nothing => Json::Null,
+            Value::Integer(number) => Json::from(*number),
+            Value::List(values) => {
+                let values = values.iter().map(|value| self.json(column, value));
+                Json::Array(values.collect::<std::result::Result<_, String>>()?)
+            }
+            Value::Structure(parts) => {
+                let parts = parts.iter();
+                let parts = parts.map(|(name, part)| Ok((name.clone(), self.json(column, part)?)));
+                Json::Object(parts.collect::<std::result::Result<_, String>>()?)
+            }
+            Value::Text(_) | Value::Bytes(_) | Value::Shown(_) => {
+                Json::String(self.text(column, value)?)
+            }
+        })
+    }
+
+    /// Why a column is not what it is to be read as.
+    pub(super) fn unfit(&self, column: usize, read_as: ReadAs) -> String {
+        let name = self.name(column);
+        match read_as {
+            ReadAs::Answers => {
+                format!("the column `{name}` is no structure of `text` and `answer_start`")
+            }
+            ReadAs::Text | ReadAs::List => {
+                format!("the column `{name}` has lists or structures, not texts")
+            }
         }
-        let given = texts.iter().zip(starts).map(|(text, start)| {
-            let answer_start = match start {
-                Value::Integer(start) => usize::try_from(*start).ok(),
-                _ => None,
-            };
-            Ok(Given {
-                text: self.text_of(row, column, text)?,
-                answer_start: answer_start.ok_or_else(|| {
-                    self.unreadable(Some(row), "an answer begins at no number of characters")
-                })?,
-            })
-        });
-        given.collect()
     }
 
     /// The elements of a list; a missing one is empty.
@@ -313,9 +324,7 @@ impl Records {
                 Ok(text) => Ok(text.to_owned()),
                 Err(_) => Err(format!("`{name}` is not UTF-8 text")),
             },
-            Value::List(_) | Value::Structure(_) => Err(format!(
-                "the column `{name}` has lists or structures, not texts"
-            )),
+            Value::List(_) | Value::Structure(_) => Err(self.unfit(column, ReadAs::Text)),
         }
     }
 }

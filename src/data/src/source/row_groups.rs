@@ -17,11 +17,12 @@ use parquet::file::properties::ReaderProperties;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedRowGroupReader;
 use parquet::record::Field;
-use parquet::schema::types::ColumnDescPtr;
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::parquet::{DAMAGED, begin, reason_of, records_of, value};
 use super::records::{Records, Value};
-use super::typed_rows::{Fields, Starts, TypedFile, TypedRows};
+use super::squad::PARTS;
+use super::typed_rows::{Fields, ReadAs, Starts, TypedFile, TypedRows};
 
 /// Rows that are decoded together.
 const TOGETHER: usize = 256;
@@ -41,9 +42,55 @@ struct Groups {
 #[derive(Clone)]
 struct Wanted {
     column: usize,
-    /// Where its values stand; `None`: they are structures, or lists where texts are wanted.
-    leaf: Option<usize>,
+    read_as: ReadAs,
+    /// Where its values stand, or each part of them; none: they are not what is wanted.
+    leaves: Vec<usize>,
+    /// Whether they are lists.
     is_list: bool,
+}
+
+impl Wanted {
+    /// Where the values of a column stand.
+    fn of(schema: &SchemaDescriptor, (column, read_as): (usize, ReadAs)) -> Self {
+        let leaves = 0..schema.num_columns();
+        let leaves = leaves.filter(|&leaf| schema.get_column_root_idx(leaf) == column);
+        let leaves: Vec<usize> = leaves.collect();
+        let root = &schema.root_schema().get_fields()[column];
+        let depth = |leaf: usize| schema.column(leaf).max_rep_level();
+        let is_named = root.get_basic_info().converted_type() == ConvertedType::LIST;
+        let (leaves, is_list) = match (&leaves[..], read_as) {
+            // Lists in a structure, or a list of structures.
+            (_, ReadAs::Answers) => {
+                let part = |name: &&str| {
+                    let has_name = |&leaf: &usize| {
+                        schema.column(leaf).path().parts()[1..].contains(&(*name).to_owned())
+                    };
+                    leaves
+                        .iter()
+                        .copied()
+                        .filter(|&leaf| depth(leaf) == 1)
+                        .find(has_name)
+                };
+                (PARTS.iter().map(part).collect(), true)
+            }
+            (&[only], _) if depth(only) == 0 && !root.is_group() => (Some(vec![only]), false),
+            // The list, what is repeated, and its element.
+            (&[only], ReadAs::List)
+                if depth(only) == 1
+                    && (is_named || !root.is_group())
+                    && schema.column(only).path().parts().len() <= 3 =>
+            {
+                (Some(vec![only]), true)
+            }
+            _ => (None, false),
+        };
+        Self {
+            column,
+            read_as,
+            leaves: leaves.unwrap_or_default(),
+            is_list,
+        }
+    }
 }
 
 /// A file and the columns that are wanted of it.
@@ -57,8 +104,8 @@ struct Selected {
 pub(crate) struct GroupRows {
     file: Arc<File>,
     of: Selected,
-    /// The row group that is read, and a reader of each wanted column.
-    open: Option<(usize, Vec<Option<ColumnReader>>)>,
+    /// The row group that is read, and the readers of each wanted column.
+    open: Option<(usize, Vec<Vec<ColumnReader>>)>,
     waiting: VecDeque<Fields>,
     /// The number of the row that comes next, from 0.
     next: usize,
@@ -124,31 +171,9 @@ impl TypedRows for GroupRows {
         &self.of.groups.records
     }
 
-    fn select(&mut self, columns: &[usize], lists: &[usize]) -> io::Result<Arc<dyn TypedFile>> {
+    fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<Arc<dyn TypedFile>> {
         let schema = self.of.groups.metadata.file_metadata().schema_descr();
-        let wanted = columns.iter().map(|&column| {
-            let leaves = 0..schema.num_columns();
-            let leaves = leaves.filter(|&leaf| schema.get_column_root_idx(leaf) == column);
-            let leaves: Vec<usize> = leaves.collect();
-            let root = &schema.root_schema().get_fields()[column];
-            let (mut leaf, mut is_list) = (None, false);
-            if let [only] = leaves[..] {
-                let values = schema.column(only);
-                let is_flat = values.max_rep_level() == 0 && !root.is_group();
-                let is_named = root.get_basic_info().converted_type() == ConvertedType::LIST;
-                // The list, what is repeated, and its element.
-                is_list = values.max_rep_level() == 1
-                    && (is_named || !root.is_group())
-                    && values.path().parts().len() <= 3
-                    && lists.contains(&column);
-                leaf = (is_flat || is_list).then_some(only);
-            }
-            Wanted {
-                column,
-                leaf,
-                is_list,
-            }
-        });
+        let wanted = columns.iter().map(|&column| Wanted::of(schema, column));
         self.of.wanted = wanted.collect();
         Ok(Arc::new(self.of.clone()))
     }
@@ -194,19 +219,21 @@ impl GroupRows {
         let header = groups.records.columns.len();
         let mut rows: Vec<Fields> = vec![Ok(vec![String::new(); header]); count];
         let readers = self.open.iter_mut().flat_map(|open| &mut open.1);
-        for (wanted, reader) in wanted.iter().zip(readers) {
-            let name = &groups.records.columns[wanted.column].name;
-            let Some(reader) = reader else {
-                let reason = format!("the column `{name}` has lists or structures, not texts");
+        for (wanted, readers) in wanted.iter().zip(readers) {
+            let (column, read_as) = (wanted.column, wanted.read_as);
+            if wanted.leaves.is_empty() {
+                let reason = groups.records.unfit(column, read_as);
                 return Err(ParquetError::General(reason));
-            };
-            let values = values(reader, groups, wanted, count)?;
-            if values.len() != count {
+            }
+            let leaves = readers.iter_mut().zip(&wanted.leaves);
+            let parts =
+                leaves.map(|(reader, &leaf)| values(reader, groups, (leaf, wanted.is_list), count));
+            let parts = parts.collect::<Result<Vec<Vec<Converted>>, ParquetError>>()?;
+            if parts.iter().any(|values| values.len() != count) {
                 return Err(ParquetError::General(DAMAGED.to_owned()));
             }
-            for (row, value) in rows.iter_mut().zip(values) {
-                let (column, is_list) = (wanted.column, wanted.is_list);
-                let field = value.and_then(|value| groups.records.field(column, is_list, &value));
+            for (row, value) in rows.iter_mut().zip(joined(parts, read_as)) {
+                let field = value.and_then(|value| groups.records.field(column, read_as, &value));
                 match (row.as_mut(), field) {
                     (Ok(_), Err(reason)) => *row = Err(reason),
                     (Ok(fields), Ok(field)) => fields[column] = field,
@@ -222,7 +249,7 @@ impl GroupRows {
         &self,
         groups: &Groups,
         group: usize,
-    ) -> Result<Vec<Option<ColumnReader>>, ParquetError> {
+    ) -> Result<Vec<Vec<ColumnReader>>, ParquetError> {
         let reader = SerializedRowGroupReader::new(
             Arc::clone(&self.file),
             groups.metadata.row_group(group),
@@ -230,17 +257,17 @@ impl GroupRows {
             Arc::new(ReaderProperties::builder().build()),
         )?;
         let before = self.next - groups.starts.rows_of(group).start;
-        let readers = self.of.wanted.iter().map(|wanted| {
-            let Some(leaf) = wanted.leaf else {
-                return Ok(None);
-            };
+        let at_row = |&leaf: &usize| {
             let mut column = reader.get_column_reader(leaf)?;
             match skip(&mut column, before)? == before {
-                true => Ok(Some(column)),
+                true => Ok(column),
                 false => Err(ParquetError::General(DAMAGED.to_owned())),
             }
-        });
-        readers.collect()
+        };
+        let wanted = self.of.wanted.iter();
+        wanted
+            .map(|it| it.leaves.iter().map(at_row).collect())
+            .collect()
     }
 }
 
@@ -261,21 +288,37 @@ fn skip(column: &mut ColumnReader, rows: usize) -> Result<usize, ParquetError> {
 /// A value, or why it is none.
 type Converted = std::result::Result<Value, String>;
 
-/// The values of the next rows of a column.
+/// The values of rows whose parts were read one after the other.
+fn joined(parts: Vec<Vec<Converted>>, read_as: ReadAs) -> Vec<Converted> {
+    let mut parts = parts.into_iter();
+    match (read_as, parts.next(), parts.next()) {
+        (ReadAs::Answers, Some(texts), Some(starts)) => {
+            let rows = texts.into_iter().zip(starts);
+            let row = |(text, start): (Converted, Converted)| {
+                let [of_text, of_start] = PARTS.map(str::to_owned);
+                Ok(Value::Structure(vec![(of_text, text?), (of_start, start?)]))
+            };
+            rows.map(row).collect()
+        }
+        (_, values, _) => values.unwrap_or_default(),
+    }
+}
+
+/// The values of the next rows of a leaf of a column.
 fn values(
     column: &mut ColumnReader,
     groups: &Groups,
-    wanted: &Wanted,
+    (leaf, is_list): (usize, bool),
     rows: usize,
 ) -> Result<Vec<Converted>, ParquetError> {
     let schema = groups.metadata.file_metadata().schema_descr();
-    let of = schema.column(wanted.leaf.unwrap_or_default());
+    let of = schema.column(leaf);
     let plain = |field: Field| Ok(value(&field));
     let bytes = |data| match Field::convert_byte_array(&of, data) {
         Ok(field) => Ok(value(&field)),
         Err(error) => Err(reason_of(&error)),
     };
-    let (is_list, of) = (wanted.is_list, &of);
+    let of = &of;
     match column {
         ColumnReader::BoolColumnReader(it) => each(it, of, is_list, rows, |value| {
             plain(Field::convert_bool(of, value))

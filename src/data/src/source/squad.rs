@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 use stratoscope_diagnostics::Result;
 
 use super::{Reading, files, read_text};
@@ -12,6 +13,10 @@ use crate::example::Example;
 use crate::problem;
 
 const CALL: &str = "Dataset::squad";
+/// The columns of rows of questions, as Hugging Face's `datasets` has them.
+pub(crate) const COLUMNS: [&str; 3] = ["question", "context", "answers"];
+/// What a row has of its answers: lists in one structure.
+pub(super) const PARTS: [&str; 2] = ["text", "answer_start"];
 
 /// The file.
 #[derive(Deserialize)]
@@ -24,27 +29,28 @@ struct Article {
     paragraphs: Vec<Paragraph>,
 }
 
+/// A text with the questions about it.
 #[derive(Deserialize)]
-struct Paragraph {
-    context: String,
-    qas: Vec<Question>,
+pub(crate) struct Paragraph {
+    pub(crate) context: String,
+    pub(crate) qas: Vec<Question>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Question {
-    pub(super) question: String,
+pub(crate) struct Question {
+    question: String,
     #[serde(default)]
-    pub(super) answers: Vec<Given>,
+    answers: Vec<Given>,
     #[serde(default)]
-    pub(super) is_impossible: bool,
+    is_impossible: bool,
 }
 
 /// A right answer, as a file has it.
 #[derive(Deserialize)]
-pub(super) struct Given {
-    pub(super) text: String,
+pub(crate) struct Given {
+    text: String,
     /// In characters.
-    pub(super) answer_start: usize,
+    answer_start: usize,
 }
 
 impl Dataset {
@@ -91,43 +97,100 @@ impl Dataset {
 }
 
 impl Question {
+    /// What is asked.
+    pub(crate) fn text(&self) -> &str {
+        &self.question
+    }
+
+    /// A question whose answers are written as JSON: an object of two lists, or a list of objects; nothing is no answer.
+    ///
+    /// # Errors
+    /// What is wrong with the answers.
+    pub(crate) fn written(question: &str, answers: &str) -> std::result::Result<Self, String> {
+        let unfit = || {
+            format!(
+                "`{}` has no `{}` with their `{}`",
+                COLUMNS[2], PARTS[0], PARTS[1]
+            )
+        };
+        let value = match answers.trim().is_empty() {
+            true => Value::Null,
+            false => serde_json::from_str(answers).map_err(|_| unfit())?,
+        };
+        // Each part of all answers, a missing one empty.
+        let [texts, starts] = PARTS.map(|part| match &value {
+            Value::Null => Some(Vec::new()),
+            Value::Object(lists) => match lists.get(part)? {
+                Value::Array(values) => Some(values.iter().collect()),
+                Value::Null => Some(Vec::new()),
+                _ => None,
+            },
+            Value::Array(objects) => objects.iter().map(|it| it.get(part)).collect(),
+            _ => None,
+        });
+        let (texts, starts) = texts.zip(starts).ok_or_else(unfit)?;
+        if texts.len() != starts.len() {
+            return Err(format!(
+                "{} answers begin at {} places",
+                texts.len(),
+                starts.len()
+            ));
+        }
+        let given = texts.into_iter().zip(starts).map(|(text, start)| {
+            let start = start.as_u64().and_then(|start| usize::try_from(start).ok());
+            Ok(Given {
+                text: text.as_str().ok_or_else(unfit)?.to_owned(),
+                answer_start: start.ok_or("an answer begins at no number of characters")?,
+            })
+        });
+        Ok(Self {
+            question: question.to_owned(),
+            answers: given.collect::<std::result::Result<_, String>>()?,
+            is_impossible: false,
+        })
+    }
+
+    /// The answers by their bytes in a text.
+    ///
+    /// # Errors
+    /// The one that does not stand where the file says.
+    pub(crate) fn placed(&self, context: &str) -> std::result::Result<Vec<Answer>, &Given> {
+        match self.is_impossible {
+            true => Ok(Vec::new()),
+            false => {
+                let answers = self.answers.iter();
+                answers
+                    .map(|given| given.placed(context).ok_or(given))
+                    .collect()
+            }
+        }
+    }
+
     /// The question about a text, as row `row` of a source.
     ///
     /// # Errors
     /// SC0432 for an answer that does not stand where the file says.
-    pub(super) fn example(&self, source: &str, row: usize, context: &str) -> Result<Example> {
-        let answer = |given: &Given| given.placed(source, row, self, context);
-        let answers: Result<Vec<Answer>> = match self.is_impossible {
-            true => Ok(Vec::new()),
-            false => self.answers.iter().map(answer).collect(),
-        };
-        Ok(Example::of_question(&self.question, context, answers?))
+    pub(crate) fn example(&self, source: &str, row: usize, context: &str) -> Result<Example> {
+        match self.placed(context) {
+            Ok(answers) => Ok(Example::of_question(&self.question, context, answers)),
+            Err(given) => {
+                let start = Some(given.answer_start);
+                let (question, answer) = (&self.question, &given.text);
+                Err(problem::outside(
+                    source, row, question, answer, start, context,
+                ))
+            }
+        }
     }
 }
 
 impl Given {
-    /// The answer by its bytes.
-    fn placed(&self, source: &str, row: usize, asked: &Question, context: &str) -> Result<Answer> {
-        let start = context
-            .char_indices()
-            .map(|(at, _)| at)
-            .nth(self.answer_start);
-        let is_there =
-            |start: &usize| !self.text.is_empty() && context[*start..].starts_with(&self.text);
-        match start.filter(is_there) {
-            Some(start) => Ok(Answer::at(start, &self.text)),
-            None => {
-                let at = Some(self.answer_start);
-                Err(problem::outside(
-                    source,
-                    row,
-                    &asked.question,
-                    &self.text,
-                    at,
-                    context,
-                ))
-            }
-        }
+    /// The answer by its bytes, if it stands where the file says.
+    fn placed(&self, context: &str) -> Option<Answer> {
+        let mut places = context.char_indices().map(|(at, _)| at);
+        let start = places.nth(self.answer_start)?;
+        let is_there = !self.text.is_empty() && context[start..].starts_with(&self.text);
+        is_there.then(|| Answer::at(start, &self.text))
     }
 }
 

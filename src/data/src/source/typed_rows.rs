@@ -25,16 +25,27 @@ pub(crate) trait TypedFile: Send + Sync {
     fn rows(&self, path: &Path, first: usize) -> io::Result<Box<dyn TypedRows>>;
 }
 
+/// What the values of a column are read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadAs {
+    /// A text each.
+    Text,
+    /// A list of texts where a row has one, as JSON.
+    List,
+    /// The answers of SQuAD, as JSON.
+    Answers,
+}
+
 /// The rows of an open file.
 pub(crate) trait TypedRows {
     /// What the file says about its rows.
     fn records(&self) -> &Records;
 
-    /// Chooses columns; of those in `lists` a row may have a list of texts.
+    /// Chooses columns.
     ///
     /// # Errors
     /// Why the columns cannot be read.
-    fn select(&mut self, columns: &[usize], lists: &[usize]) -> io::Result<Arc<dyn TypedFile>>;
+    fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<Arc<dyn TypedFile>>;
 
     /// The number of the next row, from 0, and about how many bytes of the file stand before it.
     fn here(&self) -> (usize, u64);
@@ -86,16 +97,17 @@ impl Records {
         self.names.get(column).map(Vec::as_slice)
     }
 
-    /// A value as the field of a row, a list as JSON where the column may have lists; or why it is none.
+    /// A value as the field of a row; or why it is none.
     pub(super) fn field(
         &self,
         column: usize,
-        is_list: bool,
+        read_as: ReadAs,
         value: &Value,
     ) -> std::result::Result<String, String> {
-        let text = match is_list {
-            true => self.json_of(column, value),
-            false => self.text(column, value),
+        let text = match read_as {
+            ReadAs::Text => self.text(column, value),
+            ReadAs::List => self.json_of(column, value),
+            ReadAs::Answers => self.answers_as_json(column, value),
         }?;
         match text.len() > LONGEST {
             true => {

@@ -1,9 +1,11 @@
 //! [`StreamBatches`]: the batches of an epoch, read from the files window by window.
 
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
 use rayon::prelude::*;
 use stratoscope_diagnostics::Result;
 
-use super::Stream;
 use super::encoded::EncodedStream;
 use super::order::Order;
 use crate::batch::Batch;
@@ -21,42 +23,86 @@ pub struct StreamBatches {
     has_failed: bool,
 }
 
-/// The rows of an order from a position on.
+/// The inputs of an order from a position on.
 struct Reader {
     order: Order,
     position: usize,
-    /// The examples of the window from the position on.
-    waiting: std::vec::IntoIter<Example>,
+    /// Those of the window from the position on.
+    waiting: std::vec::IntoIter<Waiting>,
+}
+
+/// An input that waits for its batch: a row, or one of its windows.
+struct Waiting {
+    row: Arc<Row>,
+    part: usize,
+}
+
+/// A row that was read.
+struct Row {
+    example: Example,
+    /// How many inputs it is.
+    inputs: usize,
+    /// All of them, where they are several: a long text becomes tokens once, however many batches it comes into.
+    windows: OnceLock<Vec<EncodedExample>>,
+}
+
+impl Row {
+    /// Makes tokens of a row with several windows.
+    fn cut(&self, stream: &EncodedStream) {
+        self.windows.get_or_init(|| stream.encode(&self.example));
+    }
+
+    fn input(&self, part: usize, stream: &EncodedStream) -> Option<EncodedExample> {
+        match self.windows.get() {
+            Some(windows) => windows.get(part).cloned(),
+            None => stream.encode(&self.example).into_iter().nth(part),
+        }
+    }
 }
 
 impl Reader {
-    /// The next examples, as many as that.
-    fn read(&mut self, count: usize, stream: &Stream) -> Result<Vec<Example>> {
-        let mut examples = Vec::with_capacity(count);
-        while examples.len() < count {
+    /// The next inputs, as many as that.
+    fn read(&mut self, count: usize, stream: &EncodedStream) -> Result<Vec<Waiting>> {
+        let mut found = Vec::with_capacity(count);
+        while found.len() < count {
             if self.waiting.len() == 0 {
-                self.fill(self.position + examples.len(), stream)?;
+                self.fill(self.position + found.len(), stream)?;
             }
-            let missing = count - examples.len();
-            examples.extend(self.waiting.by_ref().take(missing));
+            let missing = count - found.len();
+            found.extend(self.waiting.by_ref().take(missing));
         }
         self.position += count;
-        Ok(examples)
+        Ok(found)
     }
 
     /// Reads the window of a position.
-    fn fill(&mut self, position: usize, stream: &Stream) -> Result<()> {
+    fn fill(&mut self, position: usize, stream: &EncodedStream) -> Result<()> {
         // The window before it makes room first.
         self.waiting = Vec::new().into_iter();
+        let (inputs, source) = (&stream.inputs, stream.stream());
         let window = self.order.window_at(position);
-        let read = stream
-            .index
-            .read(self.order.pieces(window), &stream.names)?;
-        let mut read: Vec<Option<Example>> = read.into_iter().map(Some).collect();
+        let pieces = self.order.pieces(window).iter();
+        let rows: Vec<Range<usize>> = pieces.map(|piece| inputs.rows_of(piece)).collect();
+        let read = source.index.read(&rows, &source.names)?;
+        let numbers = rows.into_iter().flatten();
+        let each = read.into_iter().zip(numbers).flat_map(|(example, row)| {
+            let row = Arc::new(Row {
+                example,
+                inputs: inputs.of_row(row),
+                windows: OnceLock::new(),
+            });
+            (0..row.inputs).map(move |part| {
+                Some(Waiting {
+                    row: Arc::clone(&row),
+                    part,
+                })
+            })
+        });
+        let mut each: Vec<Option<Waiting>> = each.collect();
         let from = position - self.order.begin(window);
         let places = self.order.places(window).into_iter().skip(from);
-        let rest: Vec<Example> = places
-            .filter_map(|place| read.get_mut(place)?.take())
+        let rest: Vec<Waiting> = places
+            .filter_map(|place| each.get_mut(place)?.take())
             .collect();
         self.waiting = rest.into_iter();
         Ok(())
@@ -99,15 +145,21 @@ impl StreamBatches {
 
     fn read(&mut self, count: usize) -> Result<Batch> {
         let shares = self.shares(count);
-        let mut examples = Vec::with_capacity(count);
+        let mut inputs = Vec::with_capacity(count);
         for (reader, &share) in self.readers.iter_mut().zip(&shares) {
-            examples.extend(reader.read(share, self.stream.stream())?);
+            inputs.extend(reader.read(share, &self.stream)?);
         }
         self.position += count;
-        let encoded: Vec<EncodedExample> = examples
-            .par_iter()
-            .map(|example| self.stream.encode(example))
-            .collect();
+        let mut rows: Vec<&Row> = inputs.iter().map(|it| &*it.row).collect();
+        rows.retain(|row| row.inputs > 1);
+        rows.sort_by_key(|row| row.example.row);
+        rows.dedup_by_key(|row| row.example.row);
+        rows.par_iter().for_each(|row| row.cut(&self.stream));
+        let encoded = inputs.par_iter().map(|Waiting { row, part }| {
+            let input = row.input(*part, &self.stream);
+            input.ok_or_else(|| self.stream.stream().changed())
+        });
+        let encoded = encoded.collect::<Result<Vec<EncodedExample>>>()?;
         let encoded: Vec<&EncodedExample> = encoded.iter().collect();
         Ok(Batch {
             by_worker: self.stream.is_divided().then_some(shares),

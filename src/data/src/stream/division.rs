@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::encoded::{EncodedStream, all_pieces};
-use super::order::{Order, pieces};
+use super::encoded::EncodedStream;
+use super::order::Order;
 
 /// Which rows each worker has.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ impl EncodedStream {
     /// [`Encoded::seen_by_each`](crate::Encoded::seen_by_each).
     #[must_use]
     pub fn seen_by_each(self, workers: usize) -> Self {
-        let (all, workers) = (all_pieces(self.stream.len()), workers.max(1));
+        let (all, workers) = (self.inputs.all_pieces(), workers.max(1));
         self.divided(vec![all; workers], workers)
     }
 
@@ -34,7 +34,7 @@ impl EncodedStream {
     pub fn by_files(self, workers: usize) -> Self {
         let mut rows = vec![Vec::new(); workers.max(1)];
         for (number, (_, own)) in self.stream.files().into_iter().enumerate() {
-            rows[number % workers.max(1)].extend(pieces(own));
+            rows[number % workers.max(1)].extend(self.inputs.pieces(own));
         }
         for own in &mut rows {
             own.sort_by_key(|piece| piece.start);

@@ -5,27 +5,27 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::Stream;
 use super::batches::StreamBatches;
+use super::counted::{Counted, expected_positions};
 use super::division::Division;
-use super::order::{Grouped, Lengths, Order, Random, pieces};
+use super::inputs::Inputs;
+use super::order::{Grouped, Lengths, Order, Random};
 use crate::dataset::Dataset;
-use crate::encoded::{Encoded, EncodedExample, Targets, TokenReport};
+use crate::encoded::{Encoded, EncodedExample, TokenReport};
 use crate::example::Example;
 use crate::grouping;
 use crate::masking::{Hidden, Masking};
 use crate::random::{GOLDEN_GAMMA, mix};
-use crate::split::{count_at, length_of};
 use crate::tags::TagScheme;
-use crate::tokenize::Tokenize;
-use crate::{choices, problem, words};
+use crate::tokenize::{self, Tokenize};
+use crate::{choices, problem};
 
-/// Turns an example into tokens.
-type Encode = Arc<dyn Fn(&Example) -> EncodedExample + Send + Sync>;
+/// Turns an example into tokens: one input of the model, or several windows.
+type Encode = Arc<dyn Fn(&Example) -> Vec<EncodedExample> + Send + Sync>;
 
 /// A tokenized stream in the order of an epoch, or a part of it. A clone shares all but the order.
 #[derive(Clone)]
@@ -41,6 +41,8 @@ pub struct EncodedStream {
     pub(super) orders: Arc<[Order]>,
     /// The rows of each worker, where they are divided.
     pub(super) division: Option<Division>,
+    /// Which inputs the rows are, that have positions in the order.
+    pub(super) inputs: Inputs,
     /// The positions of an epoch that it has.
     pub(super) positions: Range<usize>,
     lengths: Arc<Lengths>,
@@ -83,10 +85,10 @@ impl Stream {
             Some(masking) => Some(Hidden::of_epochs(masking, tokenizer, self.source())?),
             None => None,
         };
-        if self.is_tagged() {
-            words::has_places(tokenizer, self.source())?;
+        if self.is_tagged() || self.has_answers() {
+            tokenize::has_places(tokenizer, self.source())?;
         }
-        let mut counted = Counted::new(max_length, tokens.keeps_lengths);
+        let mut counted = Counted::new(max_length, tokens.keeps_lengths, self.has_answers());
         let mut work = Work::begin(
             ("tokenizing", "tokenized"),
             self.len(),
@@ -99,14 +101,14 @@ impl Stream {
                 Some(_) => choices::encoded(&portion.examples, tokenizer, max_length),
                 None => {
                     let examples = portion.examples.par_iter().enumerate();
-                    let encoded = examples.map(|(index, example)| EncodedExample {
-                        index,
-                        ..(tokens.encode)(example)
+                    let encoded = examples.flat_map_iter(|(index, example)| {
+                        let own = (tokens.encode)(example).into_iter();
+                        own.map(move |encoded| EncodedExample { index, ..encoded })
                     });
                     Encoded::of(encoded.collect(), tokenizer, max_length)
                 }
             };
-            counted.add(&encoded);
+            counted.add(portion.len(), &encoded);
             each(&portion, &encoded)?;
             done += portion.len();
             work.reached(done)?;
@@ -119,118 +121,23 @@ impl Stream {
         if let Some(hidden) = hidden {
             shape = shape.with_hidden(hidden);
         }
-        let tags = std::mem::take(&mut counted.tags).into();
-        let (report, lengths, fingerprint) = counted.finished(self.buffer);
-        shape.report = report;
+        counted.finish();
+        let inputs = counted.inputs();
+        shape.report = counted.report.clone();
         Ok(EncodedStream {
-            orders: [Order::of_the_files(all_pieces(self.len()))].into(),
+            orders: [Order::of_the_files(inputs.all_pieces())].into(),
             division: None,
-            positions: 0..self.len(),
+            positions: 0..inputs.len(),
+            inputs,
             stream: self.clone(),
             encode: tokens.encode,
-            shape,
-            fingerprint,
-            tags,
-            lengths: lengths.into(),
+            shape: shape.with_unanswerable(self.index.has_unanswerable),
+            tags: std::mem::take(&mut counted.tags).into(),
+            lengths: std::mem::take(&mut counted.lengths).into(),
+            fingerprint: counted.fingerprint(self.buffer),
             grouped: None,
         })
     }
-}
-
-/// All rows, block by block.
-pub(super) fn all_pieces(rows: usize) -> Arc<[Range<usize>]> {
-    pieces(0..rows).collect()
-}
-
-/// What is counted of tokens that are not kept.
-struct Counted {
-    report: TokenReport,
-    lengths: Lengths,
-    tags: Vec<usize>,
-    hash: Sha256,
-}
-
-impl Counted {
-    fn new(max_length: usize, keeps_lengths: bool) -> Self {
-        Self {
-            report: TokenReport {
-                rows: 0,
-                tokens: 0,
-                truncated_rows: 0,
-                truncated_tokens: 0,
-                longest: 0,
-                median: 0,
-                unknown_tokens: 0,
-                max_length,
-            },
-            lengths: Lengths {
-                counts: Vec::new(),
-                of_rows: keeps_lengths.then(Vec::new),
-            },
-            tags: Vec::new(),
-            hash: Sha256::new(),
-        }
-    }
-
-    fn add(&mut self, encoded: &Encoded) {
-        let (all, own) = (&mut self.report, encoded.report());
-        all.rows += own.rows;
-        all.tokens += own.tokens;
-        all.truncated_rows += own.truncated_rows;
-        all.truncated_tokens += own.truncated_tokens;
-        all.longest = all.longest.max(own.longest);
-        all.unknown_tokens += own.unknown_tokens;
-        for example in (0..encoded.len()).filter_map(|at| encoded.get(at)) {
-            let length = example.ids.len();
-            for sequence in example.sequences() {
-                count_at(&mut self.lengths.counts, sequence.len());
-            }
-            if let Some(of_rows) = &mut self.lengths.of_rows {
-                of_rows.push(grouping::key(example.positions()));
-            }
-            // The length keeps two lists from being taken for one.
-            self.hash.update((length as u64).to_le_bytes());
-            let words = example.ids.iter().chain(&example.type_ids);
-            let words: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-            self.hash.update(&words);
-            self.hash.update(format!("{:?}", example.label));
-            match &example.targets {
-                Targets::Set(classes) => self.hash.update(format!("{classes:?}")),
-                Targets::Choices(lengths) => self.hash.update(format!("{lengths:?}")),
-                Targets::Tokens(classes) => {
-                    self.hash.update(format!("{classes:?}"));
-                    let classes = classes.iter().filter_map(|&it| usize::try_from(it).ok());
-                    classes.for_each(|class| count_at(&mut self.tags, class));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn finished(mut self, buffer: usize) -> (TokenReport, Lengths, [u8; 32]) {
-        self.report.median = length_of(&self.lengths.counts, self.report.rows / 2);
-        self.hash.update((buffer as u64).to_le_bytes());
-        (self.report, self.lengths, self.hash.finalize().into())
-    }
-}
-
-/// The positions that batches of randomly chosen rows are expected to have, where so many rows have each length: the
-/// longest of n rows is at most l with the n-th power of the share of rows that are.
-fn expected_positions(lengths: &[usize], batch_size: usize) -> usize {
-    let rows: usize = lengths.iter().sum();
-    let longest_of = |size: usize| -> f64 {
-        let size = i32::try_from(size).unwrap_or(i32::MAX);
-        let (mut up_to, mut longest) = (0, 0.0);
-        for of_length in lengths {
-            longest += 1.0 - (up_to as f64 / rows.max(1) as f64).powi(size);
-            up_to += of_length;
-        }
-        // Length 0 has been counted as one.
-        longest - 1.0
-    };
-    let (batches, rest) = (rows / batch_size, rows % batch_size);
-    let full = (batches * batch_size) as f64 * longest_of(batch_size);
-    (full + rest as f64 * longest_of(rest)).round() as usize
 }
 
 impl EncodedStream {
@@ -246,7 +153,7 @@ impl EncodedStream {
         });
         let order = |worker: usize, own: &Arc<[Range<usize>]>| {
             let buffer = match self.stream.buffer {
-                all if all >= self.stream.len() => all,
+                all if all >= self.stream.len() => self.inputs.len(),
                 shared => shared / workers,
             };
             let own_seed = seed.wrapping_add((worker as u64).wrapping_mul(GOLDEN_GAMMA));
@@ -264,7 +171,7 @@ impl EncodedStream {
                 let workers = rows.iter().enumerate();
                 workers.map(|(worker, rows)| order(worker, rows)).collect()
             }
-            None => vec![order(0, &all_pieces(self.stream.len()))],
+            None => vec![order(0, &self.inputs.all_pieces())],
         };
         Self {
             orders: orders.into(),
@@ -276,7 +183,7 @@ impl EncodedStream {
     /// The positions of an epoch.
     fn all_positions(&self) -> usize {
         let division = self.division.as_ref();
-        division.map_or(self.stream.len(), |it| it.turns.len())
+        division.map_or(self.inputs.len(), |it| it.turns.len())
     }
 
     /// The same rows, whose random orders have rows of similar length beside each other, in batches of this size, as far as
@@ -351,7 +258,7 @@ impl EncodedStream {
         }
     }
 
-    /// How many examples there are.
+    /// How many inputs there are: examples, or their windows.
     pub fn len(&self) -> usize {
         self.positions.len()
     }
@@ -361,7 +268,7 @@ impl EncodedStream {
         self.positions.is_empty()
     }
 
-    /// The numbers of the examples in their order.
+    /// The numbers of the inputs in their order.
     pub fn indices(&self) -> Box<dyn Iterator<Item = usize> + '_> {
         let Some(Division { turns, .. }) = &self.division else {
             return Box::new(self.orders[0].rows(self.positions.clone()));
@@ -407,8 +314,8 @@ impl EncodedStream {
         &self.orders
     }
 
-    /// The tokens of an example.
-    pub(super) fn encode(&self, example: &Example) -> EncodedExample {
+    /// The tokens of an example: one input, or several windows.
+    pub(super) fn encode(&self, example: &Example) -> Vec<EncodedExample> {
         (self.encode)(example)
     }
 

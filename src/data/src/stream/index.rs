@@ -9,8 +9,9 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 use stratoscope_diagnostics::{Diagnostic, Result};
 
-use super::layout::{Fields, Given, Layout, Row};
+use super::layout::Layout;
 use super::order::BLOCK;
+use super::row::{Fields, Given, Row};
 use super::rows::{At, Format, RawRows};
 use crate::dataset::SkippedRows;
 use crate::example::{Example, Label};
@@ -37,6 +38,8 @@ pub(super) struct Index {
     pub(super) has_label_sets: bool,
     /// How many texts each row has to choose from, where it has some.
     pub(super) choices: Option<usize>,
+    /// Whether some question has no answer.
+    pub(super) has_unanswerable: bool,
     /// Whether the path is that of the file, and no pattern.
     pub(super) is_one: bool,
 }
@@ -105,6 +108,11 @@ impl Index {
     /// Whether rows are words with tags.
     pub(super) fn is_tagged(&self) -> bool {
         self.files.first().is_some_and(|it| it.layout.is_tagged())
+    }
+
+    /// Whether rows are questions with answers.
+    pub(super) fn has_answers(&self) -> bool {
+        self.files.first().is_some_and(|it| it.layout.has_answers())
     }
 
     /// The function that made it, for messages.
@@ -201,6 +209,10 @@ impl Index {
                 example = example.with_choices(choices);
                 right.map(Label::Class)
             }
+            Given::Answers(answers) => {
+                example = example.with_answers(answers);
+                None
+            }
             Given::Tags { words, tags } => {
                 let tags = classes(&tags)?.into_iter().map(Some);
                 example = Example::of_words(words.iter().map(String::as_str).zip(tags));
@@ -222,7 +234,7 @@ impl Index {
             label_name,
             row,
             // Of several files a line does not say which.
-            line: (self.files.len() == 1).then_some(line),
+            line: (self.files.len() == 1 && self.format.has_lines()).then_some(line),
             ..example
         })
     }

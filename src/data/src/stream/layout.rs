@@ -7,13 +7,15 @@ use std::sync::Arc;
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
+use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged};
 use super::rows::{Content, Format, Raw, RawRows};
 use crate::annotation;
 use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
 use crate::source::{
-    Chosen, Columns, LabelColumn, Missing, Table, TypedFile, choices, json_keys, json_values,
+    Chosen, Columns, LabelColumn, Missing, ReadAs, Table, TypedFile, choices, json_keys,
+    json_values, question_columns,
 };
 
 /// The columns of a file.
@@ -23,58 +25,22 @@ pub(super) struct Layout {
     /// The file, for messages.
     source: String,
     header: Vec<String>,
-    /// `None` before the first object of JSON Lines.
-    chosen: Option<Chosen>,
+    /// `None` before the first object of JSON Lines, and for tagged words a line each.
+    meaning: Option<Meaning>,
     columns: Columns,
-    /// The columns of lists of words and of their tags.
-    lists: Option<[usize; 2]>,
     /// Of typed rows what is known of the file.
     typed: Option<Arc<dyn TypedFile>>,
 }
 
-/// A row that can be read.
-pub(super) struct Fields {
-    pub(super) text: String,
-    pub(super) pair: Option<String>,
-    pub(super) label: Given,
-}
-
-/// The label of a row as it is written.
-pub(super) enum Given {
-    Nothing,
-    Class(String),
-    Value(f32),
-    /// The names of all labels that it has.
-    Several(Vec<String>),
-    /// A text of words, each of which has a tag.
-    Tags {
-        words: Vec<String>,
-        tags: Vec<String>,
-    },
-    /// Texts to choose from, and the number of the right one.
-    Choice {
-        choices: Vec<String>,
-        right: Option<usize>,
-    },
-}
-
-/// What a row is.
-pub(super) enum Row {
-    Example(Fields),
-    /// Left out for want of a label, as was asked for.
-    Dropped,
-    /// It has no label, and needs one.
-    Unlabelled,
-    /// It cannot be read.
-    Bad(Bad),
-}
-
-/// What is wrong with a row.
-pub(super) enum Bad {
-    /// Fields that are not as many as the columns.
-    Ragged(Vec<String>),
-    /// Something else, as a sentence about "it" and as one of a list.
-    Other { reason: String, listed: String },
+/// What the columns of a file make.
+#[derive(Clone)]
+enum Meaning {
+    /// Texts, with labels or with choices.
+    Texts(Chosen),
+    /// Lists of words and of their tags.
+    Lists([usize; 2]),
+    /// A question, its context, and its answers.
+    Questions([usize; 3]),
 }
 
 impl Layout {
@@ -92,31 +58,32 @@ impl Layout {
             format,
             source: source.to_owned(),
             header: Vec::new(),
-            chosen: None,
+            meaning: None,
             columns: columns.clone(),
-            lists: None,
             typed: None,
         };
         if let RawRows::Typed(rows) = rows {
             layout.header = rows.records().header();
             // Named columns are those of texts.
-            let lists = rows.records().words_and_tags();
-            layout.lists = lists.filter(|_| *columns == Columns::new());
-            if layout.lists.is_none() {
-                layout.choose()?;
+            match rows.records().words_and_tags() {
+                Some(lists) if *columns == Columns::new() => {
+                    layout.meaning = Some(Meaning::Lists(lists));
+                }
+                _ => layout.choose()?,
             }
-            let (wanted, lists) = layout.wanted();
-            let typed = rows.select(&wanted, &lists);
+            let typed = rows.select(&layout.wanted());
             layout.typed = Some(typed.map_err(|error| layout.unreadable(1, &error))?);
         }
+        if format == Format::Squad {
+            layout.meaning = Some(Meaning::Questions([0, 1, 2]));
+        }
         if format == Format::Text {
-            let label = LabelColumn::Absent;
-            layout.chosen = Some(Chosen {
+            layout.meaning = Some(Meaning::Texts(Chosen {
                 text: 0,
                 pair: None,
                 choices: Vec::new(),
-                label,
-            });
+                label: LabelColumn::Absent,
+            }));
         }
         if format.has_header() {
             let first = rows.next().map_err(|error| layout.unreadable(1, &error))?;
@@ -138,6 +105,13 @@ impl Layout {
 
     /// Finds the columns in the header.
     fn choose(&mut self) -> Result<()> {
+        if self.format.has_structures()
+            && self.columns == Columns::new()
+            && let Some(columns) = question_columns(&self.header)
+        {
+            self.meaning = Some(Meaning::Questions(columns));
+            return Ok(());
+        }
         let table = Table {
             source: self.source.clone(),
             call: self.call(),
@@ -145,8 +119,16 @@ impl Layout {
             rows: Vec::new(),
             skipped: SkippedRows::default(),
         };
-        self.chosen = Some(self.columns.choose(&table)?);
+        self.meaning = Some(Meaning::Texts(self.columns.choose(&table)?));
         Ok(())
+    }
+
+    /// The columns of texts.
+    fn chosen(&self) -> Option<&Chosen> {
+        match &self.meaning {
+            Some(Meaning::Texts(chosen)) => Some(chosen),
+            _ => None,
+        }
     }
 
     pub(super) fn call(&self) -> &'static str {
@@ -164,13 +146,14 @@ impl Layout {
 
     /// Whether rows are pairs of texts.
     pub(super) fn is_paired(&self) -> bool {
-        self.chosen.as_ref().is_some_and(|it| it.pair.is_some())
+        self.has_answers() || self.chosen().is_some_and(|it| it.pair.is_some())
     }
 
     /// What rows are, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match (self.is_tagged(), self.is_paired()) {
             (true, _) => "words with tags",
+            _ if self.has_answers() => "questions with answers",
             _ if self.columns.has_choices() => "prompts with choices",
             (_, true) => "pairs of texts",
             _ => "single texts",
@@ -179,34 +162,46 @@ impl Layout {
 
     /// Whether rows are words with tags.
     pub(super) fn is_tagged(&self) -> bool {
-        self.format == Format::Conll || self.lists.is_some()
+        self.format == Format::Conll || matches!(self.meaning, Some(Meaning::Lists(_)))
+    }
+
+    /// Whether rows are questions with answers.
+    pub(super) fn has_answers(&self) -> bool {
+        matches!(self.meaning, Some(Meaning::Questions(_)))
     }
 
     /// The name of the column of the label.
     pub(super) fn label_column(&self) -> Option<&str> {
-        let column = self.chosen.as_ref()?.label.column()?;
+        let column = self.chosen()?.label.column()?;
         self.header.get(column).map(String::as_str)
     }
 
-    /// The columns that are read, and which of them may have lists.
-    fn wanted(&self) -> (Vec<usize>, Vec<usize>) {
-        if let Some(lists) = self.lists {
-            return (lists.to_vec(), lists.to_vec());
-        }
-        let Some(chosen) = &self.chosen else {
-            return Default::default();
+    /// The columns that are read, and as what.
+    fn wanted(&self) -> Vec<(usize, ReadAs)> {
+        let chosen = match &self.meaning {
+            None => return Vec::new(),
+            Some(Meaning::Lists(lists)) => return lists.map(|it| (it, ReadAs::List)).to_vec(),
+            Some(Meaning::Questions([question, context, answers])) => {
+                let answers = (*answers, ReadAs::Answers);
+                return [(*question, ReadAs::Text), (*context, ReadAs::Text), answers].to_vec();
+            }
+            Some(Meaning::Texts(chosen)) => chosen,
         };
-        let mut lists = chosen.choices.clone();
-        lists.extend(match chosen.label {
+        let several = match chosen.label {
             LabelColumn::Several(label) => Some(label),
             _ => None,
-        });
+        };
+        let read_as = |column: usize| match chosen.choices.contains(&column) {
+            true => (column, ReadAs::List),
+            false if several == Some(column) => (column, ReadAs::List),
+            false => (column, ReadAs::Text),
+        };
         let mut wanted = vec![chosen.text];
         wanted.extend(chosen.pair.into_iter().chain(chosen.label.column()));
         wanted.extend(&chosen.choices);
         wanted.sort_unstable();
         wanted.dedup();
-        (wanted, lists)
+        wanted.into_iter().map(read_as).collect()
     }
 
     /// Of typed rows what is known of the file.
@@ -216,11 +211,13 @@ impl Layout {
 
     /// The classes that the file names, in their order.
     pub(super) fn class_names(&self) -> Option<&[String]> {
-        let chosen = self.chosen.as_ref().map(|it| it.label);
-        let label = match (self.lists, chosen) {
-            (Some([_, tags]), _) => tags,
-            (None, Some(LabelColumn::Class(label) | LabelColumn::Several(label))) => label,
-            _ => return None,
+        let label = match self.meaning.as_ref()? {
+            Meaning::Lists([_, tags]) => *tags,
+            Meaning::Texts(chosen) => match chosen.label {
+                LabelColumn::Class(label) | LabelColumn::Several(label) => label,
+                LabelColumn::Value(_) | LabelColumn::Absent => return None,
+            },
+            Meaning::Questions(_) => return None,
         };
         self.typed()?.records().class_names(self.header.get(label)?)
     }
@@ -233,7 +230,7 @@ impl Layout {
         if let Content::Unfit(unfit) = raw.content {
             return Err(unfit.problem(self.call(), &self.source));
         }
-        if let (None, Content::Line(line)) = (&self.chosen, &raw.content)
+        if let (None, Content::Line(line)) = (&self.meaning, &raw.content)
             && let Ok(header) = json_keys(line)
         {
             self.header = header;
@@ -260,6 +257,7 @@ impl Layout {
                 return bad("it is no word with its tag", format!("line {line}"));
             }
             (Content::Words(words, tags), _) => return tagged(words, tags),
+            (Content::Question(asked, context), _) => return of_question(asked, context),
             (Content::Fields(fields), _) => fields,
             (Content::Line(text), Format::Text) => vec![text],
             (Content::Line(text), Format::Jsonl) => match json_values(&text, &self.header) {
@@ -274,12 +272,15 @@ impl Layout {
         if self.format.has_header() && fields.len() != self.header.len() {
             return Row::Bad(Bad::Ragged(fields));
         }
-        match (&self.chosen, self.lists) {
-            (_, Some(lists)) => self.of_lists(line, &fields, lists),
-            (Some(chosen), _) if !chosen.choices.is_empty() => self.prompt(line, fields, chosen),
-            (Some(chosen), _) => self.labelled(line, fields, chosen),
+        match &self.meaning {
+            Some(Meaning::Lists(lists)) => self.of_lists(line, &fields, *lists),
+            Some(Meaning::Questions(columns)) => question(line, &fields, *columns),
+            Some(Meaning::Texts(chosen)) if !chosen.choices.is_empty() => {
+                self.prompt(line, fields, chosen)
+            }
+            Some(Meaning::Texts(chosen)) => self.labelled(line, fields, chosen),
             // The first object cannot be read.
-            (None, None) => bad("it is not a JSON object", format!("line {line}")),
+            None => bad("it is not a JSON object", format!("line {line}")),
         }
     }
 
@@ -382,19 +383,4 @@ impl Layout {
     pub(super) fn empty(&self) -> Box<Diagnostic> {
         problem::empty(&self.source, self.call())
     }
-}
-
-fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
-    Row::Example(Fields {
-        text: String::new(),
-        pair: None,
-        label: Given::Tags { words, tags },
-    })
-}
-
-fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
-    Row::Bad(Bad::Other {
-        reason: reason.into(),
-        listed: listed.into(),
-    })
 }

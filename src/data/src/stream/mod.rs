@@ -7,22 +7,24 @@
 
 mod batches;
 mod classes;
+mod counted;
 mod division;
 mod encoded;
 mod index;
+mod inputs;
 mod layout;
 mod order;
 mod pass;
+mod row;
 mod rows;
+mod shown;
+mod squad;
 
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use stratoscope_diagnostics::Result;
-use stratoscope_render::html::escape;
-use stratoscope_render::{text, units};
+use stratoscope_diagnostics::{Diagnostic, Result};
 
 use crate::dataset::{Dataset, SkippedRows, index_of};
 use crate::example::Example;
@@ -101,10 +103,11 @@ impl Stream {
         Self::of(Format::Tsv, path.as_ref(), columns)
     }
 
-    /// The objects of JSON Lines, as [`Dataset::jsonl`] reads them.
+    /// The objects of JSON Lines, as [`Dataset::jsonl`] reads them: texts, or questions with their answers.
     ///
     /// # Errors
-    /// As [`Self::csv`]; SC0911 for a line that is no object or lacks a key of the first one.
+    /// As [`Self::csv`]; SC0911 for a line that is no object or lacks a key of the first one; SC0432 for an answer that does
+    /// not stand where its line says.
     pub fn jsonl(path: impl AsRef<Path>) -> Result<Self> {
         Self::jsonl_with(path, &Columns::new())
     }
@@ -117,12 +120,14 @@ impl Stream {
         Self::of(Format::Jsonl, path.as_ref(), columns)
     }
 
-    /// The rows of Parquet files: words with tags, where they have lists of both as [`Dataset::parquet`] reads them, else
-    /// texts whose columns have common names (see [`Columns`]), as [`Dataset::parquet_with`] reads them. Only the columns
+    /// The rows of Parquet files: words with tags, or questions with answers, where they have the columns of both as
+    /// [`Dataset::parquet`] reads them, else texts whose columns have common names (see [`Columns`]), as
+    /// [`Dataset::parquet_with`] reads them. Only the columns
     /// that are needed are read, and of these the pages that hold the rows. In messages a row is a line, counted from 1.
     ///
     /// # Errors
-    /// SC0911 for a file that is no Parquet or is damaged, or a row whose values are no texts; else as [`Self::csv`].
+    /// SC0911 for a file that is no Parquet or is damaged, or a row whose values are no texts; SC0432 for an answer that does
+    /// not stand where its row says; else as [`Self::csv`].
     pub fn parquet(path: impl AsRef<Path>) -> Result<Self> {
         Self::parquet_with(path, &Columns::new())
     }
@@ -159,6 +164,16 @@ impl Stream {
     /// columns than those before; SC0914 if there is no sentence; SC0520 if it is interrupted.
     pub fn conll(path: impl AsRef<Path>) -> Result<Self> {
         Self::of(Format::Conll, path.as_ref(), &Columns::new())
+    }
+
+    /// The questions of files of SQuAD, as [`Dataset::squad`] reads them: for `BertForQuestionAnswering`. Each file is gone
+    /// through paragraph by paragraph; in messages a question is a line, counted from 1.
+    ///
+    /// # Errors
+    /// SC0911 for a file that cannot be read as such JSON; SC0432 for an answer that does not stand where the file says;
+    /// SC0914 if there is no question; SC0520 if it is interrupted.
+    pub fn squad(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of(Format::Squad, path.as_ref(), &Columns::new())
     }
 
     /// A text a line, without labels: for a masked language model. Blank lines are left out.
@@ -271,6 +286,11 @@ impl Stream {
         self.index.choices
     }
 
+    /// Whether the examples are questions with answers.
+    pub fn has_answers(&self) -> bool {
+        self.index.has_answers()
+    }
+
     /// Whether the examples are words with tags.
     pub fn is_tagged(&self) -> bool {
         self.index.is_tagged()
@@ -379,6 +399,13 @@ impl Stream {
         }
     }
 
+    /// SC0911 for texts that have become others.
+    fn changed(&self) -> Box<Diagnostic> {
+        let (call, source) = (self.index.call(), self.source());
+        let reason = "its texts have changed; make the stream anew";
+        problem::unreadable(call, source, None, reason)
+    }
+
     /// Whether the rows of a file are among them.
     pub(crate) fn reads(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else {
@@ -386,64 +413,5 @@ impl Stream {
         };
         let mut files = self.index.files.iter();
         files.any(|file| file.path.canonicalize().is_ok_and(|it| it == path))
-    }
-
-    /// `300 000 examples, 14.2 MiB in 3 files`.
-    pub fn headline(&self) -> String {
-        let examples = text::count(self.len(), "example");
-        let bytes = units::bytes(self.bytes());
-        match self.index.files() {
-            1 => format!("{examples}, {bytes}"),
-            files => format!("{examples}, {bytes} in {}", text::count(files, "file")),
-        }
-    }
-
-    /// What the table of a run says of it.
-    pub fn in_words(&self) -> String {
-        let mut words = format!("streamed from {}: {}", self.source(), self.headline());
-        if let Some(skipped) = self.skipped().sentence() {
-            words += &format!("; {skipped}");
-        }
-        words
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{}: {}, streamed", self.source(), self.headline())];
-        let widest = self.names.list.iter().map(|name| name.chars().count());
-        let widest = widest.max().unwrap_or(0);
-        for (name, count) in self.names.list.iter().zip(self.class_counts()) {
-            lines.push(format!("  {name:<widest$}  {count:>9}"));
-        }
-        if let Some((low, high)) = self.value_range() {
-            lines.push(format!("  numbers to predict, from {low} to {high}"));
-        }
-        lines.extend(self.skipped().sentence());
-        lines
-    }
-
-    /// What is known of it, as plain text.
-    pub fn to_plain(&self) -> String {
-        text::visible(&self.lines().join("\n"))
-    }
-
-    /// What is known of it, as static HTML.
-    pub fn to_html(&self) -> String {
-        let lines = self.lines();
-        format!(
-            "<pre style=\"font-size:13px;line-height:1.45\">{}</pre>",
-            escape(&lines.join("\n"))
-        )
-    }
-}
-
-impl fmt::Display for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_plain())
-    }
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({}, {})", self.index.call(), self.headline())
     }
 }

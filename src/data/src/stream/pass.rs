@@ -8,8 +8,9 @@ use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::classes::Classes;
 use super::index::{Index, Place, SourceFile};
-use super::layout::{Bad, Given, Layout, Row};
+use super::layout::Layout;
 use super::order::BLOCK;
+use super::row::{Bad, Given, Row};
 use super::rows::{At, Format, RawRows};
 use crate::choices::unfit;
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
@@ -23,7 +24,7 @@ impl Index {
     ///
     /// # Errors
     /// SC0911 for a file that cannot be read, SC0912 for a row with more or fewer fields than the header, SC0313 and SC0417
-    /// for columns, SC0416 for missing labels, SC0913 for the number of no choice, SC0914 for a file without rows, SC0520
+    /// for columns, SC0416 for missing labels, SC0432 for an answer that does not stand where the row says, SC0913 for the number of no choice, SC0914 for a file without rows, SC0520
     /// after an interrupt.
     pub(super) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
         let paths = files_named(format.call(), path)?;
@@ -45,6 +46,7 @@ impl Index {
             values: None,
             choices: None,
             outside: None,
+            has_unanswerable: false,
             work: Work::begin(verb, total, Unit::Bytes),
         };
         let is_one = paths == [path];
@@ -71,6 +73,8 @@ struct Pass<'c> {
     /// How many texts the first row has to choose from.
     choices: Option<usize>,
     outside: Option<Outside>,
+    /// Whether some question has no answer.
+    has_unanswerable: bool,
     work: Work,
 }
 
@@ -152,6 +156,9 @@ impl Pass<'_> {
             match layout.first_row(raw)? {
                 Row::Example(fields) => self.add(layout, at, fields.label)?,
                 Row::Dropped => {}
+                Row::Misplaced(asked, context) => {
+                    asked.example(layout.source(), seen - 1, &context)?;
+                }
                 Row::Unlabelled => {
                     missing += 1;
                     if missing <= 8 {
@@ -213,6 +220,7 @@ impl Pass<'_> {
                     return Err(problem::unreadable(call, source, Some(at.line), reason));
                 }
             }
+            Given::Answers(answers) => self.has_unanswerable |= answers.is_empty(),
             Given::Choice { choices, right } => self.add_choice(layout, at, &choices, right)?,
             Given::Value(value) => {
                 let (low, high) = self.values.unwrap_or((value, value));
@@ -289,6 +297,7 @@ impl Pass<'_> {
             format: self.format,
             has_label_sets: self.columns.has_label_sets(),
             choices: self.choices,
+            has_unanswerable: self.has_unanswerable,
             is_one: false,
             source,
             files: self.files,

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
-use crate::source::{BatchRows, GroupRows, Line, LineReader, TypedRows, Unfit};
+use super::squad::Questions;
+use crate::source::{BatchRows, GroupRows, Line, LineReader, Question, TypedRows, Unfit};
 
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
-const LONGEST_ROW: usize = 64 << 20;
+pub(super) const LONGEST_ROW: usize = 64 << 20;
 /// What some editors write before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -32,6 +33,8 @@ pub(super) enum Format {
     Parquet,
     /// Columns of typed values, in batches of rows.
     Arrow,
+    /// Paragraphs with questions in one document.
+    Squad,
 }
 
 impl Format {
@@ -45,7 +48,18 @@ impl Format {
             Self::Conll => "Stream::conll",
             Self::Parquet => "Stream::parquet",
             Self::Arrow => "Stream::arrow",
+            Self::Squad => "Stream::squad",
         }
+    }
+
+    /// Whether the number of a row, or its line, leads to it in the file.
+    pub(super) fn has_lines(self) -> bool {
+        self != Self::Squad
+    }
+
+    /// Whether a field may have parts.
+    pub(super) fn has_structures(self) -> bool {
+        matches!(self, Self::Jsonl | Self::Parquet | Self::Arrow)
     }
 
     /// Whether the first row names the columns.
@@ -59,8 +73,10 @@ impl Format {
 pub(super) struct At {
     /// The byte, from 0; of typed rows about how many there are before the group of the row.
     pub(super) offset: u64,
-    /// The line, from 1; of typed rows the row.
+    /// The line, from 1; of typed rows and questions the row.
     pub(super) line: usize,
+    /// Which of the rows that stand there, from 0: a paragraph has several questions.
+    pub(super) nth: usize,
 }
 
 /// A row.
@@ -84,6 +100,8 @@ pub(super) enum Content {
     Wrong(String),
     /// A line that is no word with its tag.
     Unfit(Unfit),
+    /// A question and its context.
+    Question(Question, String),
 }
 
 /// The rows of a file from a place on.
@@ -92,6 +110,7 @@ pub(super) enum RawRows {
     Csv(CsvRows),
     Sentences(Sentences),
     Typed(Box<dyn TypedRows>),
+    Questions(Questions),
 }
 
 impl RawRows {
@@ -105,7 +124,15 @@ impl RawRows {
             true => mark,
             false => 0,
         };
-        Self::of(file, format, At { offset, line: 1 })
+        Self::of(
+            file,
+            format,
+            At {
+                offset,
+                line: 1,
+                nth: 0,
+            },
+        )
     }
 
     /// From a place on at which a row begins; of typed rows from the first row.
@@ -115,7 +142,7 @@ impl RawRows {
 
     fn of(mut file: File, format: Format, at: At) -> io::Result<Self> {
         file.seek(SeekFrom::Start(at.offset))?;
-        let input = |file| Limited { file, left: 0 };
+        let input = Limited::of;
         Ok(match format {
             Format::Csv => Self::Csv(CsvRows {
                 // Flexible, so that rows with too many fields are ours to report.
@@ -135,6 +162,7 @@ impl RawRows {
             }),
             Format::Parquet => Self::Typed(Box::new(GroupRows::of(file)?)),
             Format::Arrow => Self::Typed(Box::new(BatchRows::of(file)?)),
+            Format::Squad => Self::Questions(Questions::of(file, at)),
         })
     }
 
@@ -144,6 +172,7 @@ impl RawRows {
             Self::Lines(lines) => lines.next(),
             Self::Csv(rows) => rows.next(),
             Self::Sentences(rows) => rows.next(),
+            Self::Questions(rows) => rows.next(),
             Self::Typed(rows) => {
                 let at = place(&**rows);
                 let fields = rows.next()?;
@@ -161,6 +190,7 @@ impl RawRows {
             Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
             Self::Csv(rows) => rows.at(rows.reader.position()),
             Self::Sentences(rows) => rows.lines.next,
+            Self::Questions(rows) => rows.here(),
             Self::Typed(rows) => place(&**rows),
         }
     }
@@ -171,6 +201,7 @@ fn place(rows: &dyn TypedRows) -> At {
     At {
         offset,
         line: row + 1,
+        nth: 0,
     }
 }
 
@@ -178,6 +209,20 @@ fn place(rows: &dyn TypedRows) -> At {
 pub(super) struct Limited {
     file: File,
     left: usize,
+}
+
+impl Limited {
+    pub(super) fn of(file: File) -> Self {
+        Self {
+            file,
+            left: LONGEST_ROW,
+        }
+    }
+
+    /// So many bytes may be read from here on.
+    pub(super) fn allow(&mut self, bytes: usize) {
+        self.left = bytes;
+    }
 }
 
 impl Read for Limited {
@@ -238,7 +283,7 @@ impl Lines {
     }
 
     fn line(&mut self) -> io::Result<Option<Raw>> {
-        self.reader.get_mut().left = LONGEST_ROW;
+        self.reader.get_mut().allow(LONGEST_ROW);
         let mut bytes = Vec::new();
         let read = self.reader.read_until(b'\n', &mut bytes)?;
         if read == 0 {
@@ -248,6 +293,7 @@ impl Lines {
         self.next = At {
             offset: at.offset + read as u64,
             line: at.line + 1,
+            nth: 0,
         };
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
@@ -313,11 +359,12 @@ impl CsvRows {
         At {
             offset: self.begin.offset + position.byte(),
             line: self.begin.line + position.line() as usize - 1,
+            nth: 0,
         }
     }
 
     fn next(&mut self) -> io::Result<Option<Raw>> {
-        self.reader.get_mut().left = LONGEST_ROW;
+        self.reader.get_mut().allow(LONGEST_ROW);
         let read = self.reader.read_byte_record(&mut self.record);
         if !read.map_err(io::Error::from)? {
             return Ok(None);
@@ -345,7 +392,10 @@ mod tests {
                 Content::Line(line) => line,
                 Content::Fields(fields) => fields.join("|"),
                 Content::Words(words, tags) => format!("{}|{}", words.join(" "), tags.join(" ")),
-                Content::NotText | Content::Wrong(_) | Content::Unfit(_) => "?".to_owned(),
+                Content::Question(..)
+                | Content::NotText
+                | Content::Wrong(_)
+                | Content::Unfit(_) => "?".to_owned(),
             };
             found.push((raw.at.offset, raw.at.line, content));
         }
@@ -366,6 +416,7 @@ mod tests {
                 let place = At {
                     offset: row.0,
                     line: row.1,
+                    nth: 0,
                 };
                 let mut rest = RawRows::open_at(&path, format, place).expect("it opens");
                 assert_eq!(all(&mut rest), whole[at..], "{format:?} from {place:?}");

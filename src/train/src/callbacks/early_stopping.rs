@@ -8,6 +8,7 @@ use stratoscope_render::text;
 use super::Callback;
 use crate::count::{Count, IntoCount};
 use crate::metric::Metric;
+use crate::metric::own::is_low_better;
 use crate::problem;
 use crate::report::history::EpochRecord;
 
@@ -199,7 +200,8 @@ impl Monitor {
             "loss" => Some(loss),
             _ => {
                 let metric = metrics.iter().find(|metric| metric.name == name)?;
-                let low_is_better = Metric::by_name(name).is_some_and(Metric::is_distance);
+                let low_is_better =
+                    Metric::by_name(name).is_some_and(Metric::is_distance) || is_low_better(name);
                 metric
                     .value
                     .map(|value| if low_is_better { value } else { -value })

@@ -13,6 +13,7 @@ mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
 pub(crate) mod on_gpu;
+mod own;
 mod sparse_categorical_crossentropy;
 pub(crate) mod tokens;
 
@@ -31,6 +32,7 @@ pub use label_smoothing::LabelSmoothing;
 pub use log_cosh::LogCosh;
 pub use mean_absolute_error::MeanAbsoluteError;
 pub use mean_squared_error::MeanSquaredError;
+pub use own::OwnLoss;
 pub use sparse_categorical_crossentropy::SparseCategoricalCrossentropy;
 
 /// Keras's `epsilon()`: probabilities are kept this far from 0 and 1.
@@ -59,6 +61,9 @@ pub enum Loss {
     Hinge(Hinge),
     /// Two classes by the sign of one output.
     SquaredHinge(SquaredHinge),
+    /// A function, which does not leave its process.
+    #[serde(skip)]
+    Own(OwnLoss),
 }
 
 impl Loss {
@@ -97,18 +102,20 @@ impl Loss {
             Self::KlDivergence(loss) => loss.sum(logits, labels),
             Self::Hinge(loss) => loss.sum(logits, labels),
             Self::SquaredHinge(loss) => loss.sum(logits, labels),
+            Self::Own(loss) => loss.sum(logits, labels),
         }
     }
 
     /// Whether it wants numbers instead of classes.
     pub fn is_regression(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::MeanSquaredError(_)
-                | Self::MeanAbsoluteError(_)
-                | Self::Huber(_)
-                | Self::LogCosh(_)
-        )
+            | Self::MeanAbsoluteError(_)
+            | Self::Huber(_)
+            | Self::LogCosh(_) => true,
+            Self::Own(loss) => loss.is_regression(),
+            _ => false,
+        }
     }
 
     /// Whether it wants one output that decides between two classes.
@@ -154,6 +161,7 @@ impl Loss {
             Self::KlDivergence(_) => "KlDivergence",
             Self::Hinge(_) => "Hinge",
             Self::SquaredHinge(_) => "SquaredHinge",
+            Self::Own(loss) => loss.name(),
         }
     }
 }

@@ -100,8 +100,8 @@ pub(crate) mod tests {
         };
         let spans = SpanLabels {
             spans: vec![[0, 2], [1, 1]],
-            windows: vec![0, 0],
-            passages: None,
+            windows: Vec::new(),
+            has_unanswerable: false,
         };
         [
             ([4, 3], Labels::Classes(vec![2, 0, 1, 1])),

@@ -11,6 +11,7 @@ mod distance;
 mod entities;
 mod f1;
 mod mcc;
+pub(crate) mod own;
 mod pieces;
 mod precision_recall;
 mod saved;
@@ -25,6 +26,7 @@ use std::fmt;
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
 pub(crate) use correct::{correct, largest};
+pub use own::OwnMetric;
 pub(crate) use tallies::Tallies;
 pub use tally::{Predicted, Tally};
 
@@ -74,6 +76,8 @@ pub enum Metric {
     Perplexity,
     /// F1 of all decisions about labels together, for texts with several labels.
     MicroF1,
+    /// The mean of a function.
+    Own(OwnMetric),
 }
 
 /// What the outputs of a model are to its metrics.
@@ -248,6 +252,7 @@ impl Metric {
             Self::AnswerF1 => "answer_f1",
             Self::Perplexity => "perplexity",
             Self::MicroF1 => "micro_f1",
+            Self::Own(metric) => metric.name(),
         }
     }
 
@@ -266,13 +271,13 @@ impl Metric {
     pub(crate) fn needs_the_split(self) -> bool {
         !matches!(
             self,
-            Self::Accuracy | Self::Mae | Self::Mse | Self::TopKAccuracy { .. }
+            Self::Accuracy | Self::Mae | Self::Mse | Self::TopKAccuracy { .. } | Self::Own(_)
         )
     }
 
     /// Whether it counts classes.
     pub(crate) fn is_of_classes(self) -> bool {
-        !matches!(self, Self::Pearson | Self::Spearman) && !self.is_distance()
+        !matches!(self, Self::Pearson | Self::Spearman | Self::Own(_)) && !self.is_distance()
     }
 
     /// Whether it is a distance of outputs and labels: the lower the better.
@@ -309,6 +314,7 @@ impl Metric {
             Self::MicroF1 => tally.sets.as_ref()?.micro_f1(),
             Self::AnswerF1 => tally.answers.as_ref()?.f1(),
             Self::Perplexity => tally.pieces.as_ref()?.perplexity(),
+            Self::Own(metric) => tally.own.iter().find_map(|own| own.mean(metric)),
         }
     }
 
@@ -329,6 +335,10 @@ impl Metric {
     pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
         match (self, answers) {
             (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
+            (Self::Own(_), Answers::Set | Answers::Tokens | Answers::Span) => Some(
+                "a metric of this head: `Metric::mean_of` is of classes, numbers, and tags of words",
+            ),
+            (Self::Own(_), _) => None,
             (Self::Accuracy | Self::ExactMatch | Self::MacroF1 | Self::MicroF1, Answers::Set) => {
                 None
             }

@@ -1,6 +1,7 @@
 //! The counts of metrics as bytes, for a checkpoint, and back.
 
 use super::auc::{Scores, THRESHOLDS};
+use super::spans::Answers;
 use super::{Tallies, Tally};
 
 /// A variable of the state of metrics: name, shape, bytes.
@@ -14,8 +15,8 @@ impl Tally {
         if self.classes > 0 {
             tally.confusion = numbers(bytes("metrics.confusion_matrix")?, self.confusion.len())?;
         }
-        if let Some(answers) = &self.answers {
-            let answers = answers.with_state(bytes("metrics.answers")?)?;
+        if self.answers.is_some() {
+            let answers = Answers::of_state(bytes("metrics.answer_scores")?)?;
             tally.answers = Some(Box::new(answers));
         }
         if let Some(pieces) = &self.pieces {
@@ -36,6 +37,18 @@ impl Tally {
             }
             let pair = |pair: &[u64; 2]| (f64::from_bits(pair[0]), f64::from_bits(pair[1]));
             tally.pairs = pairs.iter().map(pair).collect();
+        }
+        if !self.own.is_empty() {
+            let bytes = bytes("metrics.own")?;
+            let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;
+            if !numbers.len().is_multiple_of(self.own.len()) {
+                return None;
+            }
+            let numbers: Vec<f64> = numbers.into_iter().map(f64::from_bits).collect();
+            let examples = numbers.len() / self.own.len();
+            for (at, own) in tally.own.iter_mut().enumerate() {
+                *own = own.with_state(&numbers[at * examples..(at + 1) * examples]);
+            }
         }
         if !self.ranks.is_empty() {
             tally.ranks = numbers(bytes("metrics.ranks")?, self.ranks.len())?;

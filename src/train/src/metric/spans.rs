@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use stratoscope_data::{Passages, SpanLabels, Window};
+use stratoscope_data::{Passage, SpanLabels, Window};
 
 /// Tokens of the longest answer.
 pub(crate) const LONGEST: usize = 30;
@@ -16,14 +15,30 @@ pub(crate) const LONGEST: usize = 30;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
     records: Vec<Record>,
-    passages: Option<Arc<Passages>>,
 }
 
-/// The best answer in a window.
+/// The best answer in a window, and how right it is.
 #[derive(Clone, Debug, PartialEq)]
 struct Record {
-    window: usize,
-    best: Best,
+    /// The question.
+    example: usize,
+    /// Which of its windows it is.
+    part: usize,
+    /// Of the best answer, as of [`Best`].
+    score: f64,
+    /// The same of none; −∞ where every question has an answer.
+    none: f64,
+    /// Whether the best answer is exactly a right one, 1 or 0, and its F1.
+    found: Scores,
+    /// The same of no answer, for which both are 1 or 0.
+    of_none: f64,
+}
+
+/// How right an answer is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scores {
+    exact: f64,
+    f1: f64,
 }
 
 /// The best answer in a window, and how much is said for none.
@@ -63,6 +78,15 @@ impl Best {
         best
     }
 
+    /// What is answered: a part of the context, or nothing.
+    pub(crate) fn said<'c>(&self, context: &'c str, may_be_none: bool) -> Option<&'c str> {
+        let is_none = (may_be_none && self.none > self.score) || self.score == f64::NEG_INFINITY;
+        match is_none {
+            true => None,
+            false => context.get(self.bytes.clone()),
+        }
+    }
+
     /// The best of several windows of a context; none is said as little as in the window that says it least.
     pub(crate) fn of_windows<'b>(windows: impl Iterator<Item = &'b Self>) -> Option<Self> {
         windows.cloned().reduce(|best, other| {
@@ -77,30 +101,64 @@ impl Best {
     }
 }
 
+impl Record {
+    fn of(window: &Window, outputs: &[f32], may_be_none: bool) -> Self {
+        let best = Best::of(window, outputs);
+        let Passage {
+            example,
+            context,
+            answers,
+        } = &*window.passage;
+        Self {
+            example: *example,
+            part: window.part,
+            score: best.score,
+            none: match may_be_none {
+                true => best.none,
+                false => f64::NEG_INFINITY,
+            },
+            // None is decided over all windows.
+            found: Scores::of(best.said(context, false).unwrap_or_default(), answers),
+            of_none: Scores::of("", answers).exact,
+        }
+    }
+}
+
+impl Scores {
+    /// The best by any right answer; no right answer is the empty one.
+    fn of(found: &str, right: &[String]) -> Self {
+        let best = |score: fn(&str, &str) -> f64| match right.is_empty() {
+            true => score(found, ""),
+            false => right.iter().map(|it| score(found, it)).fold(0.0, f64::max),
+        };
+        Self {
+            exact: best(|found, right| f64::from(u8::from(words(found) == words(right)))),
+            f1: best(f1),
+        }
+    }
+}
+
+/// The numbers of a record.
+const COLUMNS: usize = 7;
+
 impl Answers {
     /// Adds the windows of a batch: `outputs` are [B, 2·S].
     pub(super) fn add(&mut self, labels: &SpanLabels, outputs: &[f32]) {
-        let Some(passages) = &labels.passages else {
-            return;
-        };
         let width = outputs.len() / labels.windows.len().max(1);
         if width == 0 {
             return;
         }
-        for (&window, outputs) in labels.windows.iter().zip(outputs.chunks_exact(width)) {
-            if let Some(known) = passages.windows.get(window) {
-                let best = Best::of(known, outputs);
-                self.records.push(Record { window, best });
-            }
-        }
-        self.passages = Some(Arc::clone(passages));
+        let windows = labels.windows.iter().zip(outputs.chunks_exact(width));
+        let records =
+            windows.map(|(window, outputs)| Record::of(window, outputs, labels.has_unanswerable));
+        self.records.extend(records);
     }
 
     /// Adds what another replica has answered.
     pub(super) fn merge(&mut self, other: &Self) {
         self.records.extend_from_slice(&other.records);
-        self.records.sort_by_key(|record| record.window);
-        self.passages = self.passages.take().or_else(|| other.passages.clone());
+        self.records
+            .sort_by_key(|record| (record.example, record.part));
     }
 
     /// Windows that were answered.
@@ -110,89 +168,72 @@ impl Answers {
 
     /// The share of the questions whose answer is exactly a right one.
     pub(super) fn exact_match(&self) -> Option<f64> {
-        self.mean(|found, right| f64::from(u8::from(words(found) == words(right))))
+        self.mean(|scores| scores.exact)
     }
 
     /// The mean F1 of the words of an answer.
     pub(super) fn f1(&self) -> Option<f64> {
-        self.mean(f1)
+        self.mean(|scores| scores.f1)
     }
 
-    /// The mean over the questions of the best score by any right answer; no right answer is the empty one.
-    fn mean(&self, score: impl Fn(&str, &str) -> f64) -> Option<f64> {
-        let passages = self.passages.as_ref()?;
-        let mut by_example: BTreeMap<usize, Vec<&Best>> = BTreeMap::new();
+    /// The mean over the questions of the score of what is answered: the best of all windows, the first of equals, or none,
+    /// if that is said more where it is said least.
+    fn mean(&self, score: fn(&Scores) -> f64) -> Option<f64> {
+        let mut by_example: BTreeMap<usize, (&Record, f64)> = BTreeMap::new();
         for record in &self.records {
-            let window = passages.windows.get(record.window)?;
-            by_example
-                .entry(window.example)
-                .or_default()
-                .push(&record.best);
+            let (best, none) = by_example
+                .entry(record.example)
+                .or_insert((record, record.none));
+            *none = none.min(record.none);
+            if record.score > best.score {
+                *best = record;
+            }
         }
-        let of_example = |(example, windows): (&usize, &Vec<&Best>)| {
-            let (context, right) = passages.examples.get(*example)?;
-            let best = Best::of_windows(windows.iter().copied())?;
-            let found = said(&best, context, passages.has_unanswerable).unwrap_or_default();
-            let scores = right.iter().map(|right| score(found, right));
-            Some(match right.is_empty() {
-                true => score(found, ""),
-                false => scores.fold(0.0, f64::max),
-            })
-        };
-        let scores: Option<Vec<f64>> = by_example.iter().map(of_example).collect();
-        let scores = scores.filter(|scores| !scores.is_empty())?;
-        Some(scores.iter().sum::<f64>() / scores.len() as f64)
+        let scores = by_example.values().map(|&(best, none)| {
+            match none > best.score || best.score == f64::NEG_INFINITY {
+                true => best.of_none,
+                false => score(&best.found),
+            }
+        });
+        match by_example.len() {
+            0 => None,
+            questions => Some(scores.sum::<f64>() / questions as f64),
+        }
     }
 
-    /// Window, begin, end, score of the best answer, score of none: a row for each window.
+    /// A row of numbers for each window.
     pub(super) fn state(&self) -> (Vec<usize>, Vec<u8>) {
-        let row = |record: &Record| {
-            let Best { bytes, score, none } = &record.best;
-            [
-                record.window as f64,
-                bytes.start as f64,
-                bytes.end as f64,
-                *score,
-                *none,
-            ]
+        let row = |it: &Record| -> [f64; COLUMNS] {
+            let Scores { exact, f1 } = it.found;
+            let [example, part] = [it.example, it.part].map(|it| it as f64);
+            [example, part, it.score, it.none, exact, f1, it.of_none]
         };
         let rows = self.records.iter().flat_map(row);
         (
-            vec![self.records.len(), 5],
+            vec![self.records.len(), COLUMNS],
             rows.flat_map(f64::to_le_bytes).collect(),
         )
     }
 
-    /// The same with what [`state`](Self::state) gave; `None` for bytes that are no such state.
-    pub(super) fn with_state(&self, bytes: &[u8]) -> Option<Self> {
+    /// What [`state`](Self::state) gave; `None` for bytes that are no such state.
+    pub(super) fn of_state(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks::<8>();
         let numbers: Vec<f64> = numbers
             .iter()
             .map(|bytes| f64::from_le_bytes(*bytes))
             .collect();
-        let (rows, left) = numbers.as_chunks::<5>();
-        let record = |&[window, start, end, score, none]: &[f64; 5]| Record {
-            window: window as usize,
-            best: Best {
-                bytes: start as usize..end as usize,
-                score,
-                none,
-            },
+        let (rows, left) = numbers.as_chunks::<COLUMNS>();
+        let record = |&[example, part, score, none, exact, f1, of_none]: &[f64; COLUMNS]| Record {
+            example: example as usize,
+            part: part as usize,
+            score,
+            none,
+            found: Scores { exact, f1 },
+            of_none,
         };
         (rest.is_empty() && left.is_empty()).then(|| Self {
             records: rows.iter().map(record).collect(),
-            passages: self.passages.clone(),
         })
-    }
-}
-
-/// What is answered: a part of the context, or nothing.
-pub(crate) fn said<'c>(best: &Best, context: &'c str, may_be_none: bool) -> Option<&'c str> {
-    let is_none = (may_be_none && best.none > best.score) || best.score == f64::NEG_INFINITY;
-    if is_none {
-        None
-    } else {
-        context.get(best.bytes.clone())
     }
 }
 
@@ -228,38 +269,43 @@ fn f1(found: &str, right: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     /// Two windows of one context, and a question without an answer.
-    fn passages() -> Arc<Passages> {
-        let window = |example: usize, ranges: &[Range<usize>]| Window {
-            example,
-            first: 2,
-            ranges: ranges.to_vec(),
+    fn windows() -> Vec<Arc<Window>> {
+        let fox = Arc::new(Passage {
+            example: 0,
+            context: "the red fox ran".to_owned(),
+            answers: vec!["red fox".to_owned(), "fox".to_owned()],
+        });
+        let rain = Arc::new(Passage {
+            example: 1,
+            context: "it rains".to_owned(),
+            answers: Vec::new(),
+        });
+        let window = |passage: &Arc<Passage>, part: usize, ranges: &[Range<usize>]| {
+            Arc::new(Window {
+                passage: Arc::clone(passage),
+                part,
+                first: 2,
+                ranges: ranges.to_vec(),
+            })
         };
-        Arc::new(Passages {
-            examples: vec![
-                (
-                    "the red fox ran".to_owned(),
-                    vec!["red fox".to_owned(), "fox".to_owned()],
-                ),
-                ("it rains".to_owned(), Vec::new()),
-            ],
-            windows: vec![
-                window(0, &[0..3, 4..7]),
-                window(0, &[8..11, 12..15]),
-                window(1, &[0..2, 3..8]),
-            ],
-            has_unanswerable: true,
-        })
+        vec![
+            window(&fox, 0, &[0..3, 4..7]),
+            window(&fox, 1, &[8..11, 12..15]),
+            window(&rain, 0, &[0..2, 3..8]),
+        ]
     }
 
-    fn answered(outputs: &[f32]) -> Answers {
+    fn answered(outputs: &[f32], has_unanswerable: bool) -> Answers {
         let mut answers = Answers::default();
         let labels = SpanLabels {
             spans: vec![[0, 0]; 3],
-            windows: vec![0, 1, 2],
-            passages: Some(passages()),
+            windows: windows(),
+            has_unanswerable,
         };
         answers.add(&labels, outputs);
         answers
@@ -274,26 +320,21 @@ mod tests {
             [5.0, 0.0, 1.0, 0.0, 5.0, 0.0, 0.0, 1.0],
         ]
         .concat();
-        let answers = answered(&outputs);
+        let answers = answered(&outputs, true);
         // "fox", with 4 + 4; then none, with 5 + 5.
         assert_eq!(
             (answers.exact_match(), answers.f1()),
             (Some(1.0), Some(1.0))
         );
+        // Where every question has an answer, none is not said.
+        assert_eq!(answered(&outputs, false).exact_match(), Some(0.5));
         let bytes = answers.state().1;
-        let restored = Answers {
-            records: Vec::new(),
-            ..answers.clone()
-        };
-        assert_eq!(restored.with_state(&bytes), Some(answers.clone()));
-        assert_eq!(restored.with_state(&bytes[1..]), None);
+        assert_eq!(Answers::of_state(&bytes), Some(answers.clone()));
+        assert_eq!(Answers::of_state(&bytes[1..]), None);
         // The other replica's windows come in any order.
         let mut parts = answers.clone();
         let last = parts.records.split_off(1);
-        let mut sum = Answers {
-            records: last,
-            passages: None,
-        };
+        let mut sum = Answers { records: last };
         sum.merge(&parts);
         assert_eq!(sum, answers);
     }
@@ -311,8 +352,7 @@ mod tests {
 
     #[test]
     fn an_answer_does_not_end_before_it_begins() {
-        let window = &passages().windows[0];
-        let best = Best::of(window, &[0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 5.0, 0.0]);
+        let best = Best::of(&windows()[0], &[0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 5.0, 0.0]);
         assert_eq!((best.score, best.none), (5.0, 0.0));
         assert_eq!(best.bytes.len(), 3, "one word");
     }

@@ -72,7 +72,7 @@ impl Tallies {
                 return report;
             };
             let dtype = match *name {
-                "metrics.pairs" | "metrics.answers" => DType::F64,
+                "metrics.pairs" | "metrics.answer_scores" | "metrics.own" => DType::F64,
                 _ => DType::U64,
             };
             let bytes: Vec<Vec<u8>> = copies.map(|(_, _, bytes)| bytes.clone()).collect();

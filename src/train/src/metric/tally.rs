@@ -6,6 +6,7 @@ use stratoscope_data::{Labels, TokenLabels};
 use super::auc::Scores;
 use super::correct::largest;
 use super::entities::{self, OfType};
+use super::own::Means;
 use super::pieces::Pieces;
 use super::sets::Sets;
 use super::spans::Answers;
@@ -55,6 +56,8 @@ pub struct Tally {
     pub(super) pieces: Option<Pieces>,
     /// Of labels that are decided one by one.
     pub(super) sets: Option<Sets>,
+    /// For metrics of one's own.
+    pub(super) own: Vec<Means>,
 }
 
 impl Tally {
@@ -116,6 +119,7 @@ impl Tally {
     pub(crate) fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
         let needs = |test: fn(&Metric) -> bool| metrics.iter().any(test);
         self.of_logits = of_logits;
+        self.own = Means::of(metrics);
         if self.pieces.is_some() {
             let costs = needs(|metric| *metric == Metric::Perplexity);
             self.pieces = Some(Pieces::counting(costs));
@@ -157,6 +161,9 @@ impl Tally {
             if let (Some(sum), Some(other)) = (&mut sum.sets, &tally.sets) {
                 sum.merge(other);
             }
+            for (own, other) in sum.own.iter_mut().zip(&tally.own) {
+                own.merge(other);
+            }
             if let (Some(sum), Some(other)) = (&mut sum.entities, &tally.entities) {
                 entities::merge(sum, other);
             }
@@ -195,7 +202,7 @@ impl Tally {
         }
         if let Some(answers) = &self.answers {
             let (shape, bytes) = answers.state();
-            state.push(("metrics.answers", shape, bytes));
+            state.push(("metrics.answer_scores", shape, bytes));
         }
         if let Some(sets) = &self.sets {
             let kept = sets.state();
@@ -203,6 +210,12 @@ impl Tally {
         }
         if let Some(pieces) = &self.pieces {
             state.push(("metrics.tokens", vec![5], counts(&pieces.state())));
+        }
+        if let Some(first) = self.own.first() {
+            let numbers = self.own.iter().flat_map(Means::state);
+            let bytes = numbers.flat_map(|number| number.to_le_bytes()).collect();
+            let shape = vec![self.own.len(), first.state().len()];
+            state.push(("metrics.own", shape, bytes));
         }
         if let Some(entities) = &self.entities {
             let shape = vec![entities.len(), 3];
@@ -223,6 +236,9 @@ impl Tally {
 
     /// Adds a batch: `outputs` has the rows of the batch, [B, C], row-major.
     pub fn add(&mut self, labels: &Labels, outputs: &[f32]) {
+        for own in &mut self.own {
+            own.add(labels, outputs);
+        }
         let labels: Vec<f64> = match labels {
             Labels::Classes(labels) => labels.iter().map(|&label| f64::from(label)).collect(),
             Labels::Values(labels) => labels.iter().map(|&label| f64::from(label)).collect(),

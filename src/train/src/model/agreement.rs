@@ -1,6 +1,7 @@
 //! Whether loss, metrics and optimizer agree with the head and with each other: the errors and the warnings of
 //! `compile!`. Rules: docs/keras-semantics.md §1.3 to §1.5.
 
+use stratoscope_data::Label;
 use stratoscope_diagnostics::rules::{
     AccuracyOnRegression, BinaryLossForManyClasses, DecayOfAllWeights, DoubleSoftmax,
     ImplicitBroadcast, LabelsNotOneHot, LearningRateOutOfRange, LossWithoutLogits, NoProbabilities,
@@ -30,6 +31,7 @@ pub(crate) fn errors<N: Network>(
                 .or_else(|| of_pairs(loss, files.task()))
                 .or_else(|| of_loss(loss, files.classes(), files.task()))
                 .or_else(|| of_activation(loss, files.classes(), activation))
+                .or_else(|| of_own(loss, state))
         })
         .into_iter()
         .collect();
@@ -87,6 +89,30 @@ fn of_loss(loss: Loss, classes: Option<usize>, task: Task) -> Option<Diagnostic>
         }
         _ => None,
     }
+}
+
+/// SC0103 for a loss of one's own that is none, or that would have to leave its process.
+fn of_own<N: Network>(loss: Loss, state: &ModelState<N>) -> Option<Diagnostic> {
+    let Loss::Own(own) = loss else {
+        return None;
+    };
+    let refused = |expects: &str, why: String| {
+        Some(problem::bad_value("compile", "loss", loss, expects).why(why))
+    };
+    let strategy = state.step.replicas.strategy();
+    if strategy.is_some_and(|strategy| strategy.team().is_some()) {
+        let why = "a function does not travel to worker processes; the other strategies take it";
+        return refused("a loss that all workers have", why.to_owned());
+    }
+    let files = &state.files;
+    // A head of answers has an output a position.
+    let outputs = match files.task() {
+        Task::Span => 4,
+        Task::Masked => files.vocabulary().unwrap_or(1),
+        _ => files.classes().unwrap_or(1),
+    };
+    let why = own.objection(outputs)?;
+    refused("a function that returns the loss of each example", why)
 }
 
 /// SC0305 for a softmax over the only output, whatever the loss.
@@ -152,8 +178,19 @@ fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<D
         };
         return Some(rule.diagnostic());
     }
-    let expects = metric.objection(answers)?;
-    Some(problem::bad_value("compile", "metrics", metric, expects))
+    if let Some(expects) = metric.objection(answers) {
+        return Some(problem::bad_value("compile", "metrics", metric, expects));
+    }
+    let Metric::Own(own) = metric else {
+        return None;
+    };
+    let why = match files.classes() {
+        Some(classes) => own.objection(classes, Label::Class(0)),
+        None if answers == Answers::TwoClasses => own.objection(1, Label::Class(0)),
+        None => own.objection(1, Label::Value(0.0)),
+    };
+    let expects = "a function of outputs and a label";
+    Some(problem::bad_value("compile", "metrics", metric, expects).why(why?))
 }
 
 /// What will work, and is probably not what was meant.

@@ -172,8 +172,9 @@ impl<N: Network> Model<N> {
             max_length,
             vocabulary: state.files.vocabulary().unwrap_or(1),
         };
-        if let (Head::Span, Some(passages)) = (head, encoded.passages()) {
-            let rows = spans::answers(data, passages, &outputs);
+        if head == Head::Span {
+            let windows = (0..encoded.len()).filter_map(|at| encoded.get(at)?.window.as_deref());
+            let rows = spans::answers(data, &windows.collect::<Vec<_>>(), &outputs);
             return Ok(Predictions { rows, label_names });
         }
         let chooses = state.files.task() == Task::Choice;

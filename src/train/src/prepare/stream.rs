@@ -50,6 +50,8 @@ pub(super) fn encode(
             numbered(files, head, stream, (labels, sets::largest), call)?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
+        (Task::Span, _) if stream.has_answers() => stream.clone(),
+        _ if stream.has_answers() => return Err(of_other_head(files, stream, call)),
         (Task::Choice, Some(choices)) if stream.choices().is_some() => {
             choices::checked_stream(stream, choices, call)?;
             stream.clone()
@@ -65,10 +67,13 @@ pub(super) fn encode(
         Task::Masked => TokensOf::Masked,
         Task::Words => TokensOf::Words,
         Task::Choice => TokensOf::Choices,
+        Task::Span => TokensOf::Windows {
+            stride: files.stride(max_length),
+        },
         _ => TokensOf::Texts,
     };
     let own = files.clone();
-    let encode = move |example: &Example| -> EncodedExample {
+    let encode = move |example: &Example| -> Vec<EncodedExample> {
         encode_example(own.tokenizer(), example, max_length, of)
     };
     let tokens = StreamTokens {
@@ -84,7 +89,10 @@ pub(super) fn encode(
         texts::in_vocabulary(files, portion, encoded, call)?;
         begins.add(&portion.examples);
         found.add_texts(portion);
-        found.add_tokens(portion, encoded, files.tokenizer());
+        // Windows are not examples.
+        if files.task() != Task::Span {
+            found.add_tokens(portion, encoded, files.tokenizer());
+        }
         Ok(())
     })?;
     begins.finding().map_or(Ok(()), notice)?;
@@ -103,7 +111,7 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
             "a class or a number for each text",
             "Stream::csv(\"train.csv\")?",
         ),
-        Task::Span => ("questions with answers", "Dataset::squad(\"train.json\")?"),
+        Task::Span => ("questions with answers", "Stream::squad(\"train.json\")?"),
         Task::Set => (
             "a set of labels for each text, since it is multi-label",
             "Stream::csv_with(\"train.csv\", &Columns::new().labels(\"labels\", \",\"))?",
@@ -119,6 +127,10 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
     };
     let (has, fitting) = match stream.is_tagged() {
         true => ("streamed words with tags", "BertForTokenClassification"),
+        false if stream.has_answers() => (
+            "streamed questions with answers",
+            "BertForQuestionAnswering",
+        ),
         false if stream.choices().is_some() => {
             ("streamed prompts with choices", "BertForMultipleChoice")
         }

@@ -4,12 +4,13 @@
 //! Nothing else tells the kinds apart. The texts are those of cubecl 0.11 and wgpu 30 and of its drivers; a test holds
 //! them against a real failed allocation.
 
-use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
 use stratoscope_diagnostics::rules::{BackendFailed, DeviceLost, KernelNotCompiled, OutOfMemory};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_strategy::{BackendKind, LogicalDevice};
+
+use crate::panics::words;
 
 /// How an error of a device is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,11 +151,6 @@ pub(crate) fn guarded<T>(
             None => panic::resume_unwind(panic),
         }
     })
-}
-
-fn words(panic: &(dyn Any + Send)) -> Option<&str> {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
 }
 
 #[cfg(test)]

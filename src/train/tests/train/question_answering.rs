@@ -1,15 +1,17 @@
 //! `BertForQuestionAnswering` from questions and texts to answers: training, long texts, strategies, prediction, saving,
 //! and what is wrong with data.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Data, Dataset, Example, IntoData, Stream};
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, Strategy, cpu, scope,
 };
 use stratoscope_train::{
     AdamW, BertForQuestionAnswering, Callback, CompileArgs, EvaluateArgs, ExecutionRecord, FitArgs,
-    Flow, MeanSquaredError, SGD, accuracy, answer_f1, exact_match,
+    Flow, History, MeanSquaredError, SGD, accuracy, answer_f1, exact_match,
 };
 use tempfile::TempDir;
 
@@ -214,4 +216,97 @@ fn bad_questions_losses_and_metrics_are_refused() {
             .code,
         "SC0103"
     );
+}
+
+/// A file of the questions as Hugging Face's `datasets` writes them.
+fn write(folder: &TempDir, name: &str, data: &Dataset) -> PathBuf {
+    let path = folder.path().join(name);
+    let row = |example: &Example| {
+        let context = example.pair.as_deref().expect("a text");
+        let answers = example.answers().expect("it is a question").iter();
+        let (texts, starts): (Vec<&str>, Vec<usize>) = answers
+            .map(|answer| (&context[answer.range.clone()], answer.range.start))
+            .unzip();
+        let row = serde_json::json!({
+            "question": example.text,
+            "context": context,
+            "answers": { "text": texts, "answer_start": starts },
+        });
+        format!("{row}\n")
+    };
+    let rows: String = data.examples.iter().map(row).collect();
+    fs::write(&path, rows).expect("room");
+    path
+}
+
+#[test]
+fn streamed_questions_train_to_the_bits_of_a_data_set_in_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let train = write(&folder, "train.jsonl", &asked(40));
+    let dev = write(&folder, "dev.jsonl", &asked(60).skip(40));
+    let fit = || {
+        let args = FitArgs::new().batch_size(4).epochs(2).seed(3);
+        args.max_length(14).verbose(false)
+    };
+    let results = |model: &BertForQuestionAnswering, history: &History, dev: Data<'_>| {
+        let args = EvaluateArgs::new().max_length(14).verbose(false);
+        let found = model.evaluate(dev, args).expect("it is evaluated");
+        let epochs = history.epochs.iter().map(|epoch| {
+            let validation = epoch.validation.as_ref().expect("it is measured");
+            (
+                epoch.loss,
+                epoch.metrics.clone(),
+                validation.metrics.clone(),
+            )
+        });
+        (epochs.collect::<Vec<_>>(), found.metrics, weights(model))
+    };
+    let new = || {
+        let model = answerer(&tiny_bert(0.1));
+        model.compile(args()).expect("valid arguments");
+        model
+    };
+    let trained = |train: Data<'_>, dev: Data<'_>| {
+        let model = new();
+        let history = model.fit(train, fit().validation_data(dev));
+        results(&model, &history.expect("it trains"), dev)
+    };
+    let held = [&train, &dev].map(|path| Dataset::jsonl(path).expect("questions"));
+    let stream = [&train, &dev].map(|path| Stream::jsonl(path).expect("questions"));
+    let expected = trained(held[0].into_data(), held[1].into_data());
+    let measured: Vec<_> = expected.1.iter().map(|it| it.name).collect();
+    assert_eq!(measured, ["exact_match", "answer_f1"]);
+    let found = trained(stream[0].into_data(), stream[1].into_data());
+    assert!(found == expected, "{:?} {:?}", found.0, expected.0);
+
+    // From a checkpoint within an epoch, whose metrics count what was before.
+    let kept = folder.path().join("run");
+    let saving = fit().checkpoint(kept.to_str().expect("UTF-8"));
+    let saving = saving.every(9).keep_last(99);
+    new().fit(&stream[0], saving).expect("it trains");
+    let from = kept.join("step-9");
+    let other = new();
+    let going = fit().resume_from(from.to_str().expect("UTF-8"));
+    let going = going.validation_data(stream[1].into_data());
+    let history = other.fit(&stream[0], going).expect("it goes on");
+    let resumed = results(&other, &history, stream[1].into_data());
+    assert!(resumed == expected, "{:?} {:?}", resumed.0, expected.0);
+
+    // Questions for a model of texts, texts for one of questions.
+    let texts = load(&tiny_bert(0.0));
+    texts.compile(plain_args()).expect("valid arguments");
+    let table = folder.path().join("texts.csv");
+    fs::write(&table, "text,label\nw1 w2,a\nw3,b\n").expect("room");
+    let table = Stream::csv(&table).expect("texts");
+    let shown = [
+        texts.fit(&stream[0], fit()).expect_err("questions"),
+        new().fit(&table, fit()).expect_err("texts"),
+    ];
+    for (error, said) in shown
+        .iter()
+        .zip(["BertForQuestionAnswering", "Stream::squad(\"train.json\")?"])
+    {
+        let shown = format!("{error:?}");
+        assert!(error.code == "SC0431" && shown.contains(said), "{shown}");
+    }
 }

@@ -14,7 +14,7 @@ use super::kind::Column;
 use super::messages::Messages;
 use super::{Read, begin, damaged, length_of, rows_of};
 use crate::source::records::Records;
-use crate::source::typed_rows::{Fields, Starts, TypedFile, TypedRows};
+use crate::source::typed_rows::{Fields, ReadAs, Starts, TypedFile, TypedRows};
 
 /// The rows of an open file.
 pub(crate) struct BatchRows {
@@ -29,8 +29,7 @@ pub(crate) struct BatchRows {
 #[derive(Clone)]
 struct Batches {
     shared: Arc<Known>,
-    /// Each column, and whether a row may have a list of texts.
-    wanted: Vec<(usize, bool)>,
+    wanted: Vec<(usize, ReadAs)>,
     dictionaries: Arc<Dictionaries>,
 }
 
@@ -130,8 +129,8 @@ impl BatchRows {
         for values in rows.into_iter().skip(self.next - said.start) {
             let mut row = vec![String::new(); known.columns.len()];
             let mut fields = of.wanted.iter().zip(&values);
-            let outcome = fields.try_for_each(|(&(column, is_list), value)| {
-                row[column] = known.records.field(column, is_list, value)?;
+            let outcome = fields.try_for_each(|(&(column, read_as), value)| {
+                row[column] = known.records.field(column, read_as, value)?;
                 Ok(())
             });
             self.waiting.push_back(outcome.map(|()| row));
@@ -161,12 +160,12 @@ impl TypedRows for BatchRows {
         &self.of.shared.records
     }
 
-    fn select(&mut self, columns: &[usize], lists: &[usize]) -> io::Result<Arc<dyn TypedFile>> {
-        let dictionaries = self.dictionaries(columns).map_err(io::Error::other)?;
-        let wanted = columns.iter().map(|&it| (it, lists.contains(&it)));
+    fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<Arc<dyn TypedFile>> {
+        let numbers: Vec<usize> = columns.iter().map(|it| it.0).collect();
+        let dictionaries = self.dictionaries(&numbers).map_err(io::Error::other)?;
         let of = Arc::new(Batches {
             shared: Arc::clone(&self.of.shared),
-            wanted: wanted.collect(),
+            wanted: columns.to_vec(),
             dictionaries: Arc::new(dictionaries),
         });
         self.of = Arc::clone(&of);

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use stratoscope_data::{Dataset, Passages};
+use stratoscope_data::{Dataset, Window};
 use stratoscope_render::text;
 
 use super::{Answered, Marked, Prediction, Predictions};
-use crate::metric::spans::{Best, said};
+use crate::metric::spans::Best;
 use crate::report::html::escape;
 use crate::step::head::softmax;
 
@@ -14,20 +14,20 @@ use crate::step::head::softmax;
 const AROUND: usize = 160;
 
 /// The answer to each question, by the outputs of the windows.
-pub(super) fn answers(data: Dataset, passages: &Passages, outputs: &[Vec<f32>]) -> Vec<Prediction> {
-    let bests = passages.windows.iter().zip(outputs);
+pub(super) fn answers(data: Dataset, windows: &[&Window], outputs: &[Vec<f32>]) -> Vec<Prediction> {
+    let bests = windows.iter().zip(outputs);
     let bests: Vec<Best> = bests
         .map(|(window, outputs)| Best::of(window, outputs))
         .collect();
-    let mut windows = vec![Vec::new(); passages.examples.len()];
-    for (at, window) in passages.windows.iter().enumerate() {
-        windows[window.example].push(at);
+    let mut of_examples = vec![Vec::new(); data.len()];
+    for (at, window) in windows.iter().enumerate() {
+        of_examples[window.passage.example].push(at);
     }
     let of_example = |(example, windows): (stratoscope_data::Example, &Vec<usize>)| {
         let context = example.pair.clone().unwrap_or_default();
         let best = Best::of_windows(windows.iter().map(|&at| &bests[at]));
         let found = best.as_ref().and_then(|best| {
-            let answer = said(best, &context, true)?;
+            let answer = best.said(&context, true)?;
             let window = windows.iter().find(|&&at| bests[at].score == best.score)?;
             Some(Marked {
                 label: "answer".to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn answers(data: Dataset, passages: &Passages, outputs: &[Vec<f32>]) 
     };
     data.examples
         .into_iter()
-        .zip(&windows)
+        .zip(&of_examples)
         .map(of_example)
         .collect()
 }

@@ -330,9 +330,10 @@ impl WireBatch {
                 WireLabels::Values(values) => Labels::Values(values),
                 WireLabels::Sets(sets) => Labels::Sets(sets.into_iter().map(Into::into).collect()),
                 WireLabels::Spans(spans) => Labels::Spans(SpanLabels {
-                    windows: vec![0; spans.len()],
                     spans,
-                    passages: None,
+                    // Answers are compared by the chief.
+                    windows: Vec::new(),
+                    has_unanswerable: false,
                 }),
                 WireLabels::Tokens(classes, weight) => Labels::Tokens(TokenLabels {
                     classes,

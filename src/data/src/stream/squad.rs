@@ -1,0 +1,262 @@
+//! The questions of a file of SQuAD, which is one JSON document: an object whose `data` are articles with `paragraphs`. Only
+//! a paragraph is in memory, and from where one begins the rest of the document can be read.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
+use crate::source::Paragraph;
+
+/// The questions from a place on.
+pub(super) struct Questions {
+    input: BufReader<Limited>,
+    /// The byte that comes next.
+    offset: u64,
+    /// The line of the question that comes next: its number, from 1.
+    line: usize,
+    level: Level,
+    /// Whether no value of the level has been read.
+    is_first: bool,
+    has_data: bool,
+    /// The questions of a paragraph.
+    waiting: VecDeque<Raw>,
+    /// How many of the next paragraph's questions are passed over.
+    passed_over: usize,
+}
+
+/// What the next value is a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Document,
+    /// The array of articles.
+    Articles,
+    Article,
+    /// The array of paragraphs.
+    Paragraphs,
+    /// Behind the document.
+    End,
+}
+
+impl Level {
+    /// The sign that ends it.
+    fn close(self) -> u8 {
+        match self {
+            Self::Document | Self::Article => b'}',
+            Self::Articles | Self::Paragraphs | Self::End => b']',
+        }
+    }
+
+    /// What it is a part of.
+    fn above(self) -> Self {
+        match self {
+            Self::Paragraphs => Self::Article,
+            Self::Article => Self::Articles,
+            Self::Articles => Self::Document,
+            Self::Document | Self::End => Self::End,
+        }
+    }
+}
+
+impl Questions {
+    /// From a place on: the begin of the document, or a question, which stands in the paragraph that begins there.
+    pub(super) fn of(file: File, at: At) -> Self {
+        // Nothing but a byte order mark is before the document, and more than that before a paragraph.
+        let is_begin = at.offset <= 3;
+        Self {
+            input: BufReader::new(Limited::of(file)),
+            offset: at.offset,
+            line: at.line - at.nth,
+            level: match is_begin {
+                true => Level::End,
+                false => Level::Paragraphs,
+            },
+            is_first: true,
+            has_data: !is_begin,
+            waiting: VecDeque::new(),
+            passed_over: at.nth,
+        }
+    }
+
+    /// Where the next question stands.
+    pub(super) fn here(&self) -> At {
+        self.waiting.front().map_or(
+            At {
+                offset: self.offset,
+                line: self.line,
+                nth: 0,
+            },
+            |raw| raw.at,
+        )
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
+        while self.waiting.is_empty() {
+            let Some((offset, bytes)) = self.paragraph()? else {
+                return Ok(None);
+            };
+            let paragraph: Paragraph = serde_json::from_slice(&bytes).map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.split(" at line ").next().unwrap_or_default();
+                unfit(&format!("{reason}, in the paragraph at byte {offset}"))
+            })?;
+            let Paragraph { context, qas } = paragraph;
+            let questions = qas.into_iter().enumerate().map(|(nth, asked)| Raw {
+                at: At {
+                    offset,
+                    line: self.line + nth,
+                    nth,
+                },
+                content: Content::Question(asked, context.clone()),
+            });
+            self.waiting = questions.collect();
+            self.line += self.waiting.len();
+            let passed_over = std::mem::take(&mut self.passed_over);
+            self.waiting.drain(..passed_over.min(self.waiting.len()));
+        }
+        Ok(self.waiting.pop_front())
+    }
+
+    /// Where the next paragraph begins, and what stands there; `None` at the end.
+    fn paragraph(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
+        if self.level == Level::End && !self.has_data {
+            match self.significant()? {
+                Some(b'{') => self.go(Level::Document),
+                _ => return Err(unfit("it is not an object")),
+            }
+        }
+        while self.level != Level::End {
+            self.input.get_mut().allow(LONGEST_ROW);
+            let mut sign = self.significant()?;
+            if sign == Some(b',') && !self.is_first {
+                sign = self.significant()?;
+            } else if sign == Some(self.level.close()) {
+                self.level = self.level.above();
+                self.is_first = false;
+                continue;
+            } else if !self.is_first {
+                return Err(self.unexpected(sign));
+            }
+            self.is_first = false;
+            match (self.level, sign) {
+                (Level::Document | Level::Article, Some(b'"')) => self.member()?,
+                (Level::Articles, Some(b'{')) => self.go(Level::Article),
+                (Level::Paragraphs, Some(b'{')) => {
+                    let begin = self.offset - 1;
+                    let mut bytes = vec![b'{'];
+                    self.nested(&mut |byte| bytes.push(byte))?;
+                    return Ok(Some((begin, bytes)));
+                }
+                (_, sign) => return Err(self.unexpected(sign)),
+            }
+        }
+        match self.significant()? {
+            None if self.has_data => Ok(None),
+            None => Err(unfit("missing field `data`")),
+            sign => Err(self.unexpected(sign)),
+        }
+    }
+
+    fn go(&mut self, level: Level) {
+        (self.level, self.is_first) = (level, true);
+    }
+
+    /// A name and its value, which is passed over unless questions are in it.
+    fn member(&mut self) -> io::Result<()> {
+        let mut name = Vec::new();
+        self.text(&mut |byte| name.push(byte))?;
+        name.pop();
+        match self.significant()? {
+            Some(b':') => {}
+            sign => return Err(self.unexpected(sign)),
+        }
+        let inside = match (self.level, name.as_slice()) {
+            (Level::Document, b"data") => Some(Level::Articles),
+            (Level::Article, b"paragraphs") => Some(Level::Paragraphs),
+            _ => None,
+        };
+        match (inside, self.significant()?) {
+            (Some(level), Some(b'[')) => {
+                self.has_data = true;
+                self.go(level);
+                Ok(())
+            }
+            (None, Some(b'"')) => self.text(&mut |_| {}),
+            (None, Some(b'{' | b'[')) => self.nested(&mut |_| {}),
+            (None, Some(b'-' | b'0'..=b'9' | b'a'..=b'z')) => {
+                while self
+                    .peek()?
+                    .is_some_and(|it| !matches!(it, b',' | b'}' | b']'))
+                {
+                    self.byte()?;
+                }
+                Ok(())
+            }
+            (_, sign) => Err(self.unexpected(sign)),
+        }
+    }
+
+    /// The rest of a text, with its last quote.
+    fn text(&mut self, each: &mut dyn FnMut(u8)) -> io::Result<()> {
+        let mut is_escaped = false;
+        loop {
+            let byte = self.byte()?.ok_or_else(|| self.unexpected(None))?;
+            each(byte);
+            match byte {
+                b'"' if !is_escaped => return Ok(()),
+                _ => is_escaped = byte == b'\\' && !is_escaped,
+            }
+        }
+    }
+
+    /// The rest of an object or an array, with its last sign.
+    fn nested(&mut self, each: &mut dyn FnMut(u8)) -> io::Result<()> {
+        let mut depth = 1_usize;
+        while depth > 0 {
+            let byte = self.byte()?.ok_or_else(|| self.unexpected(None))?;
+            each(byte);
+            match byte {
+                b'"' => self.text(each)?,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The next byte that is no space.
+    fn significant(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            match self.byte()? {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        Ok(self.input.fill_buf()?.first().copied())
+    }
+
+    fn byte(&mut self) -> io::Result<Option<u8>> {
+        let byte = self.peek()?;
+        if byte.is_some() {
+            self.input.consume(1);
+            self.offset += 1;
+        }
+        Ok(byte)
+    }
+
+    fn unexpected(&self, sign: Option<u8>) -> io::Error {
+        let at = self.offset;
+        match sign {
+            Some(sign) => unfit(&format!("`{}` before byte {at}", sign.escape_ascii())),
+            None => unfit(&format!("it ends at byte {at}")),
+        }
+    }
+}
+
+fn unfit(reason: &str) -> io::Error {
+    io::Error::other(format!("it is no JSON of SQuAD: {reason}"))
+}

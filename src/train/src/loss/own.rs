@@ -1,0 +1,250 @@
+//! Losses of one's own: a function from outputs and labels to the loss of each example. Keras takes such a function as
+//! `loss`, too.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use stratoscope_bert::operation;
+use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
+
+use super::Loss;
+use super::labels::column;
+use crate::panics::panicked;
+
+/// A function as a loss, by [`Loss::of_classes`] or [`Loss::of_numbers`]. A copy is the same function, which is kept to
+/// the end of the program: a model, its runs and its history all name it.
+#[derive(Clone, Copy)]
+pub struct OwnLoss(&'static Kept);
+
+struct Kept {
+    name: String,
+    compute: Compute,
+}
+
+/// The loss of each example, [B].
+enum Compute {
+    /// From [B, C] outputs and B classes.
+    Classes(Box<dyn Fn(Tensor<2>, Tensor<1, Int>) -> Tensor<1> + Send + Sync>),
+    /// From B outputs and B numbers.
+    Numbers(Box<dyn Fn(Tensor<1>, Tensor<1>) -> Tensor<1> + Send + Sync>),
+}
+
+impl Loss {
+    /// A loss of one's own for a model of classes: `compute` gets the outputs of the head, [B, C], and the classes, [B], and
+    /// returns the loss of each example, [B]. It is differentiated through the operations that it does with the outputs. Of
+    /// tagged words, hidden tokens and answers it gets a row for each word, token, begin or end that counts.
+    ///
+    /// ```
+    /// use burn::tensor::{Int, Tensor, activation::log_softmax};
+    /// use stratoscope_train::Loss;
+    ///
+    /// // Lin et al. 2017: what is right already counts less.
+    /// let focal = Loss::of_classes("focal", |outputs: Tensor<2>, classes: Tensor<1, Int>| {
+    ///     let logarithms = log_softmax(outputs, 1).gather(1, classes.unsqueeze_dim(1)).squeeze_dim(1);
+    ///     let missing: Tensor<1> = logarithms.clone().exp().neg().add_scalar(1.0);
+    ///     (missing.powi_scalar(2) * logarithms).neg()
+    /// });
+    /// assert_eq!(focal.to_string(), "focal");
+    /// ```
+    pub fn of_classes(
+        name: impl Into<String>,
+        compute: impl Fn(Tensor<2>, Tensor<1, Int>) -> Tensor<1> + Send + Sync + 'static,
+    ) -> Self {
+        OwnLoss::keep(name.into(), Compute::Classes(Box::new(compute)))
+    }
+
+    /// A loss of one's own for a model with one output: `compute` gets the outputs, [B], and the numbers to be predicted,
+    /// [B], and returns the loss of each example, [B].
+    ///
+    /// ```
+    /// use burn::tensor::Tensor;
+    /// use stratoscope_train::Loss;
+    ///
+    /// // To be too low costs nine times as much as to be too high.
+    /// let quantile = Loss::of_numbers("quantile", |outputs: Tensor<1>, labels: Tensor<1>| {
+    ///     let missing = labels - outputs;
+    ///     missing.clone().mul_scalar(0.9).max_pair(missing.mul_scalar(-0.1))
+    /// });
+    /// assert!(quantile.is_regression());
+    /// ```
+    pub fn of_numbers(
+        name: impl Into<String>,
+        compute: impl Fn(Tensor<1>, Tensor<1>) -> Tensor<1> + Send + Sync + 'static,
+    ) -> Self {
+        OwnLoss::keep(name.into(), Compute::Numbers(Box::new(compute)))
+    }
+}
+
+impl OwnLoss {
+    fn keep(name: String, compute: Compute) -> Loss {
+        // Losses are copied into every step of a run; one that is never freed is a few bytes.
+        Loss::Own(Self(Box::leak(Box::new(Kept { name, compute }))))
+    }
+
+    /// What the user calls it.
+    pub(super) fn name(self) -> &'static str {
+        &self.0.name
+    }
+
+    /// Whether it is of numbers.
+    pub(super) fn is_regression(self) -> bool {
+        matches!(self.0.compute, Compute::Numbers(_))
+    }
+
+    pub(super) fn sum(self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+        match self.each(outputs.clone(), labels) {
+            Some(losses) => operation!("sum", [losses], sum(losses)),
+            None => Tensor::zeros([1], &outputs.device()),
+        }
+    }
+
+    /// The loss of each example; `None` for labels of another kind.
+    fn each(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<1>> {
+        match (&self.0.compute, labels) {
+            (Compute::Classes(compute), Labels::Classes(classes)) => {
+                let classes = TensorData::new(classes.clone(), [classes.len()]);
+                let classes = Tensor::<1, Int>::from_data(classes, &outputs.device().inner());
+                Some(operation!(
+                    "loss of one's own",
+                    [outputs],
+                    compute(outputs, classes)
+                ))
+            }
+            (Compute::Numbers(compute), labels) => {
+                let numbers = column(labels, &outputs.device(), |number| number)?;
+                let [outputs, numbers] = [outputs, numbers].map(|it| it.flatten(0, 1));
+                Some(operation!(
+                    "loss of one's own",
+                    [outputs],
+                    compute(outputs, numbers)
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Why it cannot be trained with, by what it makes of two examples with so many outputs.
+    pub(crate) fn objection(self, outputs: usize) -> Option<String> {
+        const ROWS: usize = 2;
+        let (outputs, labels) = match self.0.compute {
+            Compute::Classes(_) => {
+                let last = outputs.saturating_sub(1) as i32;
+                (outputs, Labels::Classes(vec![0, last]))
+            }
+            Compute::Numbers(_) => (1, Labels::Values(vec![0.0, 1.0])),
+        };
+        let numbers = (0..ROWS * outputs).map(|at| 0.1 * (at % 7) as f32 - 0.2);
+        let numbers = TensorData::new(numbers.collect::<Vec<_>>(), [ROWS, outputs]);
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            let outputs = Tensor::<2>::from_data(numbers, &Device::flex().autodiff());
+            let outputs = outputs.require_grad();
+            let losses = self.each(outputs.clone(), &labels)?;
+            let [found] = losses.dims();
+            if found != ROWS {
+                let of = match found {
+                    1 => "one number: it adds up or averages, which the step does",
+                    _ => "another number of losses",
+                };
+                return Some(format!("of {ROWS} examples it makes {of}"));
+            }
+            let gradient = losses.is_tracked().then(|| {
+                let gradients = losses.sum().backward();
+                outputs.grad(&gradients)
+            });
+            match gradient.flatten() {
+                Some(_) => None,
+                None => {
+                    Some("it does not depend on the outputs by operations of tensors".to_owned())
+                }
+            }
+        }));
+        tried.unwrap_or_else(|panic| {
+            let said = panicked(panic.as_ref());
+            Some(format!("of {ROWS} examples it panicked: {said}"))
+        })
+    }
+}
+
+/// The same function, not another one that does the same.
+impl PartialEq for OwnLoss {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl fmt::Debug for OwnLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnLoss({})", self.0.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::activation::log_softmax;
+
+    use super::*;
+    use crate::loss::labels::check_one_output;
+    use crate::{IntoLoss, MeanSquaredError, SparseCategoricalCrossentropy};
+
+    fn cross_entropy() -> Loss {
+        Loss::of_classes("mine", |outputs, classes: Tensor<1, Int>| {
+            let logarithms = log_softmax(outputs, 1);
+            logarithms
+                .gather(1, classes.unsqueeze_dim(1))
+                .squeeze_dim::<1>(1)
+                .neg()
+        })
+    }
+
+    #[test]
+    fn values_and_gradients_of_numbers() {
+        let loss = Loss::of_numbers("square", |outputs, labels| {
+            (outputs - labels).powi_scalar(2)
+        });
+        let cases = [(0.25, 1.0), (-2.0, 1.0), (3.0, 0.0)];
+        check_one_output(&loss, |output, label| (output - label).powi(2), &cases);
+        assert!(loss.is_regression() && !loss.is_binary());
+        assert_ne!(loss, MeanSquaredError.into_loss().expect("a loss"));
+        assert_eq!(loss, loss);
+    }
+
+    #[test]
+    fn a_cross_entropy_of_ones_own_is_the_usual_one() {
+        let usual = SparseCategoricalCrossentropy { from_logits: true };
+        let usual = usual.into_loss().expect("a loss");
+        let numbers = (0..12)
+            .map(|at| 0.3 * (at * at % 7) as f32)
+            .collect::<Vec<_>>();
+        let sum = |loss: &Loss| {
+            let outputs =
+                Tensor::<2>::from_data(TensorData::new(numbers.clone(), [4, 3]), &Device::flex());
+            loss.sum(outputs, &Labels::Classes(vec![2, 0, 1, 1]))
+                .into_scalar::<f32>()
+        };
+        let (own, usual) = (sum(&cross_entropy()), sum(&usual));
+        assert!((own - usual).abs() < 1e-6, "{own} {usual}");
+    }
+
+    #[test]
+    fn what_is_no_loss_is_found_before_training() {
+        let objection = |loss: Loss, outputs: usize| match loss {
+            Loss::Own(own) => own.objection(outputs),
+            other => panic!("{other}"),
+        };
+        assert_eq!(objection(cross_entropy(), 3), None);
+        assert_eq!(objection(cross_entropy(), 30_000), None);
+        let mean = Loss::of_numbers("mean", |outputs, labels| (outputs - labels).abs().mean());
+        let said = objection(mean, 1).expect("it is one number");
+        assert!(said.contains("one number"), "{said}");
+        let constant = Loss::of_numbers("constant", |_, labels| labels);
+        let said = objection(constant, 1).expect("it has no gradient");
+        assert!(said.contains("does not depend"), "{said}");
+        let wrong = Loss::of_classes("wrong", |outputs, _| {
+            outputs.clone().matmul(outputs).flatten(0, 1)
+        });
+        let said = objection(wrong, 3).expect("it panics");
+        assert!(said.contains("it panicked"), "{said}");
+    }
+}
