@@ -30,6 +30,7 @@ mod multiple_choice;
 mod on_gpu;
 mod one_output;
 mod out_of_memory;
+mod own_losses;
 mod parity;
 mod question_answering;
 mod recompute;

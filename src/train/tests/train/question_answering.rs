@@ -282,6 +282,7 @@ fn streamed_questions_train_to_the_bits_of_a_data_set_in_memory() {
     // From a checkpoint within an epoch, whose metrics count what was before.
     let kept = folder.path().join("run");
     let saving = fit().checkpoint(kept.to_str().expect("UTF-8"));
+    let saving = saving.validation_data(stream[1].into_data());
     let saving = saving.every(9).keep_last(99);
     new().fit(&stream[0], saving).expect("it trains");
     let from = kept.join("step-9");
