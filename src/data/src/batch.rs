@@ -24,6 +24,8 @@ pub struct Batch {
     pub labels: Labels,
     /// The index of each example in its data set.
     pub rows: Vec<usize>,
+    /// What the loss of each example is multiplied with; `None`: all count alike.
+    pub weights: Option<Vec<f32>>,
     /// S, the length of the longest row.
     pub seq: usize,
     /// How many sequences a row consists of, each of S / `choices` positions and padded by itself: those of multiple choice,
@@ -179,6 +181,7 @@ impl Batch {
         let length = lengths.map(|own| own.len()).max().unwrap_or(0);
         let seq = choices * length;
         let area = examples.len() * seq;
+        let weighted = examples.iter().any(|example| example.weight != 1.0);
         let mut batch = Self {
             ids: Vec::with_capacity(area),
             mask: Vec::with_capacity(area),
@@ -186,6 +189,7 @@ impl Batch {
             features: Vec::new(),
             labels: labels_of(examples, seq, data),
             rows: examples.iter().map(|example| example.index).collect(),
+            weights: weighted.then(|| examples.iter().map(|example| example.weight).collect()),
             seq,
             choices,
             by_worker: None,

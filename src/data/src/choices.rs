@@ -67,6 +67,7 @@ fn whole<'s>(
         type_ids: Vec::new(),
         features: Arc::default(),
         label: example.label,
+        weight: example.weight,
         window: None,
         targets: Targets::Label,
         index,

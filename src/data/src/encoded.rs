@@ -28,6 +28,8 @@ pub struct EncodedExample {
     pub features: Arc<[f32]>,
     /// The label, as in the data set.
     pub label: Option<Label>,
+    /// What its loss is multiplied with: 1 unless the data says otherwise.
+    pub weight: f32,
     /// Where its tokens stand in the text that is asked about.
     pub window: Option<Arc<Window>>,
     /// What a head that answers more than one class or number is to answer.

@@ -24,6 +24,8 @@ pub struct Example {
     pub features: Arc<[f32]>,
     /// The label; `None` where the data set has none.
     pub label: Option<Label>,
+    /// What its loss is multiplied with in training and in evaluation: 1 unless the data says otherwise.
+    pub weight: f32,
     /// The name of its class in the data set, so that an example can be shown by itself.
     pub label_name: Option<Arc<str>>,
     /// What it is labeled with where that is more than a class or a number.
@@ -45,6 +47,7 @@ impl Example {
             pair: None,
             features: Arc::default(),
             label: None,
+            weight: 1.0,
             label_name: None,
             annotation: None,
             row: 0,

@@ -75,6 +75,7 @@ pub mod tags;
 mod token_cache;
 mod tokenization;
 pub mod tokenize;
+mod weights;
 pub mod words;
 
 pub use annotation::{Annotation, Answer, Word};

@@ -241,6 +241,7 @@ pub(crate) fn of_pieces(index: usize, example: &Example, tokenized: Tokenized) -
         type_ids: encoding.type_ids,
         features: example.features.clone(),
         label: None,
+        weight: example.weight,
         window: None,
         index,
         truncated: encoding.truncated,

@@ -90,6 +90,7 @@ impl Batch {
             features: self.features[numbers].to_vec(),
             labels: self.labels.slice(rows.clone()),
             rows: self.rows[rows.clone()].to_vec(),
+            weights: self.weights.as_ref().map(|all| all[rows.clone()].to_vec()),
             seq: self.seq,
             choices: self.choices,
             by_worker: self.by_worker.as_ref().map(|all| within(all, &rows)),

@@ -218,6 +218,7 @@ pub(crate) fn windows(
             label: None,
             targets,
             index,
+            weight: example.weight,
             window: Some(Arc::new(window)),
             truncated: if begin == first { cut } else { 0 },
         });

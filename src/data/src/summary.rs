@@ -175,6 +175,14 @@ impl Dataset {
 
     /// `2000 examples, 8 classes`; `800 sentences of 6968 words, 5 tags`; `1280 questions, 320 of them without an answer`.
     fn headline(&self) -> String {
+        let counted = self.counted();
+        match self.weights_in_words() {
+            Some(weights) => format!("{counted}, {weights}"),
+            None => counted,
+        }
+    }
+
+    fn counted(&self) -> String {
         if self.is_tagged() {
             let words: usize = self.class_counts().iter().sum();
             let sentences = text::count(self.len(), "sentence");

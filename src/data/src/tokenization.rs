@@ -217,6 +217,7 @@ pub(crate) fn of_text(index: usize, example: &Example, tokenized: Tokenized) -> 
             Some(classes) => Targets::Set(classes.into()),
             None => Targets::Label,
         },
+        weight: example.weight,
         window: None,
         index,
         truncated: encoding.truncated,

@@ -143,6 +143,7 @@ pub(crate) fn of_words(index: usize, example: &Example, tokenized: Tokenized) ->
         type_ids,
         features: example.features.clone(),
         label: None,
+        weight: example.weight,
         window: None,
         index,
         truncated,

@@ -15,14 +15,16 @@ impl Table {
         if let Some(column) = chosen.label.column() {
             self.settle_missing(column, columns.missing())?;
         }
+        let weights = self.weights(chosen, columns)?;
         let mut skipped = std::mem::take(&mut self.skipped);
         let mut examples = Vec::with_capacity(self.rows.len());
-        for row in &self.rows {
+        for (row, weight) in self.rows.iter().zip(weights) {
             match written(&self.header, &row.fields, chosen) {
                 Ok((choices, right)) => {
                     let example = Example::new(&row.fields[chosen.text]).with_choices(choices);
                     examples.push(Example {
                         label: right.map(Label::Class),
+                        weight,
                         line: Some(row.line),
                         ..example
                     });

@@ -23,6 +23,7 @@ pub struct Columns {
     pair: Option<String>,
     choices: Vec<String>,
     label: Wanted,
+    weight: Option<String>,
     missing: Missing,
     skips_bad_rows: bool,
 }
@@ -58,6 +59,8 @@ pub(crate) struct Chosen {
     /// Of multiple choice: a column for each choice, or one with lists of them.
     pub(crate) choices: Vec<usize>,
     pub(crate) label: LabelColumn,
+    /// What the loss of a row is multiplied with.
+    pub(crate) weight: Option<usize>,
 }
 
 /// The kind of the labels, and their column.
@@ -132,6 +135,12 @@ impl Columns {
         self
     }
 
+    /// The column of what the loss of a row is multiplied with: a finite number of 0 or more.
+    pub fn weight(mut self, name: impl Into<String>) -> Self {
+        self.weight = Some(name.into());
+        self
+    }
+
     /// Whether a row has several texts to choose from.
     pub(crate) fn has_choices(&self) -> bool {
         !self.choices.is_empty()
@@ -164,7 +173,7 @@ impl Columns {
 
     /// Skips rows that cannot be read, and counts them: the data set lists the first ones with their lines. Without this
     /// they are an error. Such are rows with more or fewer fields than the header, lines that are no JSON object or lack a
-    /// key, and labels that are no numbers where numbers are to be predicted.
+    /// key, labels that are no numbers where numbers are to be predicted, and weights that are none.
     pub fn skip_bad_rows(mut self) -> Self {
         self.skips_bad_rows = true;
         self
@@ -229,11 +238,13 @@ impl Columns {
             Wanted::Several(name, _) => LabelColumn::Several(need(name)?),
             Wanted::Nothing => LabelColumn::Absent,
         };
+        let weight = self.weight.as_ref().map(|name| need(name)).transpose()?;
         Ok(Chosen {
             text,
             pair,
             choices,
             label,
+            weight,
         })
     }
 }

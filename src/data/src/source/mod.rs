@@ -32,6 +32,7 @@ use crate::example::{Example, Label};
 use crate::label_sets::names_in;
 use crate::problem;
 use crate::shards::AutoShardPolicy;
+use crate::weights;
 
 pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
@@ -82,6 +83,7 @@ impl Table {
         if let LabelColumn::Class(column) | LabelColumn::Value(column) = chosen.label {
             self.settle_missing(column, columns.missing())?;
         }
+        let weights = self.weights(&chosen, columns)?;
         if self.rows.is_empty() {
             return Err(problem::empty(&self.source, self.call));
         }
@@ -102,7 +104,7 @@ impl Table {
         let class_of = index_of(&label_names);
         let mut examples = Vec::with_capacity(self.rows.len());
         let mut skipped = std::mem::take(&mut self.skipped);
-        for TableRow { line, fields } in &self.rows {
+        for (TableRow { line, fields }, weight) in self.rows.iter().zip(weights) {
             let label = match chosen.label {
                 LabelColumn::Class(column) => class_of
                     .get(fields[column].as_str())
@@ -133,6 +135,7 @@ impl Table {
             examples.push(Example {
                 pair: chosen.pair.map(|pair| fields[pair].clone()),
                 label,
+                weight,
                 row: examples.len(),
                 line: Some(*line),
                 ..example
@@ -179,6 +182,31 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// The weight of each row. Rows whose weight is none are left out, if that was asked for.
+    ///
+    /// # Errors
+    /// SC0911 for such a row.
+    fn weights(&mut self, chosen: &Chosen, columns: &Columns) -> Result<Vec<f32>> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut weights = Vec::with_capacity(rows.len());
+        for row in rows {
+            match weights::written(&self.header, &row.fields, chosen.weight) {
+                Ok(weight) => {
+                    weights.push(weight);
+                    self.rows.push(row);
+                }
+                Err(reason) if columns.skips_bad_rows() => {
+                    self.skipped.add(|| format!("line {}: {reason}", row.line));
+                }
+                Err(reason) => {
+                    let (call, source) = (self.call, &self.source);
+                    return Err(problem::unreadable(call, source, Some(row.line), reason));
+                }
+            }
+        }
+        Ok(weights)
     }
 
     /// A label that is a number.

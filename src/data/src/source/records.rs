@@ -141,7 +141,8 @@ impl Records {
         let header = self.columns.iter().map(|it| it.name.clone());
         let chosen = columns.choose(&table(header.collect(), Vec::new()))?;
         let mut wanted = vec![chosen.text];
-        let others = [chosen.pair, chosen.label.column()].into_iter().flatten();
+        let others = [chosen.pair, chosen.label.column(), chosen.weight];
+        let others = others.into_iter().flatten();
         for column in others.chain(chosen.choices.iter().copied()) {
             if !wanted.contains(&column) {
                 wanted.push(column);

@@ -75,6 +75,9 @@ impl Counted {
             let words: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
             self.hash.update(&words);
             self.hash.update(format!("{:?}", example.label));
+            if example.weight != 1.0 {
+                self.hash.update(example.weight.to_le_bytes());
+            }
             match &example.targets {
                 Targets::Set(classes) => self.hash.update(format!("{classes:?}")),
                 Targets::Span(span) => self.hash.update(format!("{span:?}")),

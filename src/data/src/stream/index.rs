@@ -34,6 +34,8 @@ pub(super) struct Index {
     pub(super) class_of: HashMap<String, usize>,
     /// The lowest and the highest number, where numbers are to be predicted.
     pub(super) values: Option<(f32, f32)>,
+    /// The lowest and the highest weight, where not all are 1.
+    pub(super) weights: Option<(f32, f32)>,
     /// Whether a row has several labels.
     pub(super) has_label_sets: bool,
     /// How many texts each row has to choose from, where it has some.
@@ -231,6 +233,7 @@ impl Index {
         Some(Example {
             pair: fields.pair,
             label,
+            weight: fields.weight,
             label_name,
             row,
             // Of several files a line does not say which.

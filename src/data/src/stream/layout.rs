@@ -17,6 +17,7 @@ use crate::source::{
     Chosen, Columns, LabelColumn, Missing, ReadAs, Table, TypedFile, choices, json_keys,
     json_values, question_columns,
 };
+use crate::weights;
 
 /// The columns of a file.
 #[derive(Clone)]
@@ -83,6 +84,7 @@ impl Layout {
                 pair: None,
                 choices: Vec::new(),
                 label: LabelColumn::Absent,
+                weight: None,
             }));
         }
         if format.has_header() {
@@ -197,7 +199,8 @@ impl Layout {
             false => (column, ReadAs::Text),
         };
         let mut wanted = vec![chosen.text];
-        wanted.extend(chosen.pair.into_iter().chain(chosen.label.column()));
+        let others = [chosen.pair, chosen.label.column(), chosen.weight];
+        wanted.extend(others.into_iter().flatten());
         wanted.extend(&chosen.choices);
         wanted.sort_unstable();
         wanted.dedup();
@@ -317,6 +320,19 @@ impl Layout {
         }
     }
 
+    /// What the loss of a row is multiplied with, or what becomes of the row.
+    fn weight(
+        &self,
+        line: usize,
+        fields: &[String],
+        chosen: &Chosen,
+    ) -> std::result::Result<f32, Row> {
+        weights::written(&self.header, fields, chosen.weight).map_err(|reason| {
+            let listed = format!("line {line}: {reason}");
+            bad(reason, listed)
+        })
+    }
+
     /// A prompt with texts to choose from.
     fn prompt(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         if let Some(column) = chosen.label.column() {
@@ -325,11 +341,16 @@ impl Layout {
                 Err(row) => return row,
             }
         }
+        let weight = match self.weight(line, &fields, chosen) {
+            Ok(weight) => weight,
+            Err(row) => return row,
+        };
         match choices::written(&self.header, &fields, chosen) {
             Ok((choices, right)) => Row::Example(Fields {
                 text: std::mem::take(&mut fields[chosen.text]),
                 pair: None,
                 label: Given::Choice { choices, right },
+                weight,
             }),
             Err(reason) => {
                 let listed = format!("line {line}: {reason}");
@@ -341,10 +362,20 @@ impl Layout {
     fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         let label = match chosen.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => {
-                let label = match self.written_label(&fields, column) {
-                    Ok(label) => label,
+                match self.written_label(&fields, column) {
+                    Ok(label) => Some(label),
                     Err(row) => return row,
-                };
+                }
+            }
+            LabelColumn::Several(_) | LabelColumn::Absent => None,
+        };
+        let weight = match self.weight(line, &fields, chosen) {
+            Ok(weight) => weight,
+            Err(row) => return row,
+        };
+        let label = match chosen.label {
+            LabelColumn::Class(column) | LabelColumn::Value(column) => {
+                let label = label.unwrap_or_default();
                 match chosen.label {
                     LabelColumn::Value(_) => match label.trim().parse::<f32>() {
                         Ok(value) if value.is_finite() => Given::Value(value),
@@ -371,6 +402,7 @@ impl Layout {
             pair: chosen.pair.and_then(&mut take),
             text: take(chosen.text).unwrap_or_default(),
             label,
+            weight,
         })
     }
 

@@ -44,6 +44,7 @@ impl Index {
             skipped: SkippedRows::default(),
             classes: Classes::default(),
             values: None,
+            weights: None,
             choices: None,
             outside: None,
             has_unanswerable: false,
@@ -70,6 +71,7 @@ struct Pass<'c> {
     skipped: SkippedRows,
     classes: Classes,
     values: Option<(f32, f32)>,
+    weights: Option<(f32, f32)>,
     /// How many texts the first row has to choose from.
     choices: Option<usize>,
     outside: Option<Outside>,
@@ -154,7 +156,11 @@ impl Pass<'_> {
                 self.work.reached(done.unwrap_or(usize::MAX))?;
             }
             match layout.first_row(raw)? {
-                Row::Example(fields) => self.add(layout, at, fields.label)?,
+                Row::Example(fields) => {
+                    let (low, high) = self.weights.unwrap_or((fields.weight, fields.weight));
+                    self.weights = Some((low.min(fields.weight), high.max(fields.weight)));
+                    self.add(layout, at, fields.label)?;
+                }
                 Row::Dropped => {}
                 Row::Misplaced(asked, context) => {
                     asked.example(layout.source(), seen - 1, &context)?;
@@ -312,6 +318,7 @@ impl Pass<'_> {
             class_of: class_of.map(|(name, at)| (name.to_owned(), at)).collect(),
             label_names,
             values: self.values,
+            weights: self.weights.filter(|&range| range != (1.0, 1.0)),
         })
     }
 }

@@ -8,6 +8,8 @@ pub(super) struct Fields {
     pub(super) text: String,
     pub(super) pair: Option<String>,
     pub(super) label: Given,
+    /// What its loss is multiplied with.
+    pub(super) weight: f32,
 }
 
 /// The label of a row as it is written.
@@ -57,6 +59,7 @@ pub(super) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
         text: String::new(),
         pair: None,
         label: Given::Tags { words, tags },
+        weight: 1.0,
     })
 }
 
@@ -80,6 +83,7 @@ pub(super) fn of_question(asked: Question, context: String) -> Row {
             text: asked.text().to_owned(),
             pair: Some(context),
             label: Given::Answers(answers),
+            weight: 1.0,
         }),
         Err(_) => Row::Misplaced(asked, context),
     }

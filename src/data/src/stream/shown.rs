@@ -6,6 +6,7 @@ use stratoscope_render::html::escape;
 use stratoscope_render::{text, units};
 
 use super::Stream;
+use crate::weights;
 
 impl Stream {
     /// `300 000 examples, 14.2 MiB in 3 files`.
@@ -42,6 +43,11 @@ impl Stream {
             (true, true) => lines.push("  questions, some of them without an answer".to_owned()),
             (false, _) => {}
         }
+        lines.extend(
+            self.index
+                .weights
+                .map(|range| format!("  {}", weights::in_words(range))),
+        );
         lines.extend(self.skipped().sentence());
         lines
     }

@@ -153,7 +153,8 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             "under `mixed_float16` the loss is always scaled, under the other policies never"
         }
         ("fit" | "evaluate", "sample_weight") => {
-            "a dataset has no weights per example; `class_weight` of `fit!` weights classes"
+            "weights of examples are a part of the data: `data.with_weights(weights)?`, or of a column \
+             `Columns::new().weight(\"weight\")`; `class_weight` of `fit!` weights classes"
         }
         ("fit", "validation_batch_size") => {
             "validation takes batches of `batch_size` too: the size changes the time, not the result"

@@ -244,13 +244,18 @@ pub(crate) fn without_classes() -> Box<Diagnostic> {
 pub(crate) struct ClassWeights(Arc<[f32]>);
 
 impl ClassWeights {
+    /// That of a class; 0 for one that does not exist.
+    fn of(&self, class: usize) -> f32 {
+        self.0.get(class).copied().unwrap_or(0.0)
+    }
+
     /// The losses of the examples, each times the weight of its class, added up. Classes are summed
     /// in their order, so that the result is the same on every run.
     ///
     /// # Shapes
     /// outputs [B, C], B labels → `[1]`
     pub(crate) fn sum(&self, loss: Loss, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        let weight = |class: usize| self.0.get(class).copied().unwrap_or(0.0);
+        let weight = |_: usize, class: usize| self.of(class);
         // Spans have no class that could weigh.
         let classes = matches!(labels, Labels::Classes(_) | Labels::Tokens(_));
         let launched = || on_gpu::sum(&loss, &outputs, labels, weight);
@@ -259,7 +264,9 @@ impl ClassWeights {
         }
         if let Labels::Tokens(own) = labels {
             return match tokens::labeled(&outputs, own) {
-                Some((outputs, labels)) => self.sum(loss, outputs, &labels).mul_scalar(own.weight),
+                Some((outputs, labels, _)) => {
+                    self.sum(loss, outputs, &labels).mul_scalar(own.weight)
+                }
                 None => tokens::nothing(&outputs),
             };
         }
@@ -294,6 +301,32 @@ impl ClassWeights {
             });
         }
         sum.unwrap_or_else(|| Tensor::zeros([1], &device))
+    }
+}
+
+/// The loss of each example, times the weight of its class and its own, where there are such, added up.
+///
+/// # Shapes
+/// As [`Loss::sum`]
+pub(crate) fn weighted_sum(
+    (loss, classes): (Loss, Option<&ClassWeights>),
+    outputs: Tensor<2>,
+    labels: &Labels,
+    of_examples: Option<&[f32]>,
+) -> Tensor<1> {
+    match (classes, of_examples) {
+        (None, None) => loss.sum(outputs, labels),
+        (Some(classes), None) => classes.sum(loss, outputs, labels),
+        (classes, Some(weights)) => {
+            let of_class = |class: Option<usize>| match (classes, class) {
+                (Some(classes), Some(class)) => classes.of(class),
+                _ => 1.0,
+            };
+            let weight = |example: usize, class: Option<usize>| {
+                weights.get(example).copied().unwrap_or(1.0) * of_class(class)
+            };
+            loss.weighted(outputs, labels, Some(&weight))
+        }
     }
 }
 

@@ -302,6 +302,7 @@ mod tests {
             seq: 0,
             choices: 1,
             by_worker: None,
+            weights: None,
         };
         let outputs = PartOutputs {
             outputs: outputs.to_vec(),

@@ -38,7 +38,8 @@ impl<'a, F: Files> Reading<'a, F> {
         let mut examples = Vec::new();
         for (replica, (part, own)) in outputs.iter().enumerate() {
             let width = (own.outputs.len() / part.size().max(1)).max(1);
-            let losses = losses(self.loss, self.class_weights, &own.outputs, &part.labels);
+            let weights = (self.class_weights, part.weights.as_deref());
+            let losses = losses(self.loss, weights, &own.outputs, &part.labels);
             for (row, outputs) in own
                 .outputs
                 .chunks_exact(width)
@@ -200,6 +201,17 @@ pub(super) fn features_text(features: &[f32]) -> String {
 }
 
 impl<N: Network> Inspection<'_, N> {
+    /// What losses are multiplied with; nothing where all examples count alike. `is_weighted`: by weights of their own.
+    pub(super) fn weights_in_words(&self, is_weighted: bool) -> Option<String> {
+        let of = match (self.settings.class_weights.is_some(), is_weighted) {
+            (true, true) => "classes and of the examples",
+            (true, false) => "classes",
+            (false, true) => "examples",
+            (false, false) => return None,
+        };
+        Some(format!("losses are multiplied by the weights of the {of}"))
+    }
+
     /// The examples of the coming step with the predictions and losses that training will see.
     ///
     /// # Errors
@@ -225,9 +237,8 @@ impl<N: Network> Inspection<'_, N> {
                 self.batches.len()
             ));
         }
-        if self.settings.class_weights.is_some() {
-            notes.push("losses are multiplied by the weights of the classes".to_owned());
-        }
+        let is_weighted = self.batches.iter().any(|batch| batch.weights.is_some());
+        notes.extend(self.weights_in_words(is_weighted));
         Ok(BatchView {
             step: self.number(),
             loss: examples.iter().map(|example| example.loss).sum::<f64>() / examples.len() as f64,

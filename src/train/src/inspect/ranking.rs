@@ -47,7 +47,7 @@ pub(crate) fn ranked<N: Network>(
         Unit::Things("example"),
     );
     let mut best: Vec<ExampleView> = Vec::new();
-    let mut done = 0;
+    let (mut done, mut is_weighted) = (0, false);
     for batch in order.batch(batch_size)? {
         if done > 0 {
             work.reached(done)?;
@@ -58,6 +58,7 @@ pub(crate) fn ranked<N: Network>(
             size => batch.slice(0..size),
         };
         done += batch.size();
+        is_weighted |= batch.weights.is_some();
         let outputs = coming.outputs(0, &batch, false, &[], "worst")?;
         best.extend(reading.examples(0, &outputs));
         sort(&mut best, ranking);
@@ -78,9 +79,7 @@ pub(crate) fn ranked<N: Network>(
         ),
         false => format!("all {} were evaluated", text::count(total, "example")),
     });
-    if coming.settings.class_weights.is_some() {
-        notes.push("losses are multiplied by the weights of the classes".to_owned());
-    }
+    notes.extend(coming.weights_in_words(is_weighted));
     Ok(RankedExamples {
         title: format!(
             "the {} with the {side} loss",

@@ -6,7 +6,6 @@ use burn::tensor::activation::log_sigmoid;
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::labels::column;
 use super::{EPSILON, LabelSmoothing};
@@ -33,12 +32,10 @@ impl BinaryCrossentropy {
 }
 
 impl LabelSmoothing<BinaryCrossentropy> {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let share = self.share as f32;
         let smooth = |label: f32| label * (1.0 - share) + 0.5 * share;
-        let Some(labels) = column(labels, &outputs.device(), smooth) else {
-            return Tensor::zeros([1], &outputs.device());
-        };
+        let labels = column(labels, &outputs.device(), smooth)?;
         let others = labels.clone().neg().add_scalar(1.0);
         let (one, zero) = if self.loss.from_logits {
             let (one, zero) = (outputs.clone(), outputs.neg());
@@ -54,9 +51,9 @@ impl LabelSmoothing<BinaryCrossentropy> {
                 operation!("logarithm", [rest], rest.log()),
             )
         };
-        operation!("sum", [one, zero], {
-            sum(labels * one + others * zero).neg()
-        })
+        Some(operation!("weigh by label", [one, zero], {
+            (labels * one + others * zero).neg()
+        }))
     }
 }
 
@@ -65,14 +62,14 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::labels::sum_of;
 
     #[track_caller]
     fn check(loss: LabelSmoothing<BinaryCrossentropy>, cases: [(f32, f32); 2], expected: f64) {
         let outputs = cases.map(|(output, _)| [output]);
         let labels = cases.map(|(_, label)| label).to_vec();
         let outputs = Tensor::<2>::from_floats(outputs, &Device::flex());
-        let found = loss.sum(outputs, &Labels::Values(labels));
-        let found = f64::from(found.into_scalar::<f32>());
+        let found = sum_of(loss, outputs, &Labels::Values(labels));
         assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
     }
 
@@ -119,7 +116,7 @@ mod tests {
         let loss = BinaryCrossentropy { from_logits: true }.label_smoothing(0.0);
         let sum = |labels: Labels| {
             let outputs = Tensor::<2>::from_floats([[1.0], [-0.5]], &Device::flex());
-            loss.sum(outputs, &labels).into_scalar::<f32>()
+            sum_of(loss, outputs, &labels)
         };
         let numbers = sum(Labels::Values(vec![1.0, 0.0]));
         assert_eq!(sum(Labels::Classes(vec![1, 0])), numbers);

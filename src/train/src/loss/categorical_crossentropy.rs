@@ -6,7 +6,6 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::LabelSmoothing;
 use super::sparse_categorical_crossentropy::log_probabilities;
@@ -27,11 +26,11 @@ impl CategoricalCrossentropy {
 }
 
 impl LabelSmoothing<CategoricalCrossentropy> {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.
-            return Tensor::zeros([1], &outputs.device());
+            return None;
         };
         let rest = (self.share / classes as f64) as f32;
         let mut wanted = vec![rest; rows * classes];
@@ -41,10 +40,9 @@ impl LabelSmoothing<CategoricalCrossentropy> {
         let log_probabilities = log_probabilities(outputs, self.loss.from_logits);
         let device = log_probabilities.device();
         let wanted = Tensor::from_data(TensorData::new(wanted, [rows, classes]), &device);
-        let losses = operation!("weigh by label", [log_probabilities], {
-            log_probabilities * wanted
-        });
-        operation!("sum", [losses], sum(losses).neg())
+        Some(operation!("weigh by label", [log_probabilities], {
+            (log_probabilities * wanted).neg()
+        }))
     }
 }
 
@@ -54,6 +52,7 @@ mod tests {
 
     use super::*;
     use crate::loss::SparseCategoricalCrossentropy;
+    use crate::loss::labels::sum_of;
 
     const OUTPUTS: [[f32; 3]; 2] = [[2.0, 0.0, -1.0], [0.5, 0.5, 0.0]];
 
@@ -68,8 +67,8 @@ mod tests {
             let dense = CategoricalCrossentropy { from_logits }.label_smoothing(0.0);
             let sparse = SparseCategoricalCrossentropy { from_logits };
             let (dense, sparse) = (
-                dense.sum(outputs(), &labels).into_scalar::<f32>(),
-                sparse.sum(outputs(), &labels).into_scalar::<f32>(),
+                sum_of(dense, outputs(), &labels),
+                sum_of(sparse, outputs(), &labels),
             );
             assert!((dense - sparse).abs() < 1e-6, "{dense} {sparse}");
         }
@@ -79,7 +78,7 @@ mod tests {
     fn smoothing_is_keras_formula() {
         // y (1 − α) + α / C, α = 0.3, C = 3: 0.8 for the label's class, 0.1 for the others.
         let loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.3);
-        let found = loss.sum(outputs(), &Labels::Classes(vec![0, 1]));
+        let found = sum_of(loss, outputs(), &Labels::Classes(vec![0, 1]));
         let log_softmax = |row: [f32; 3]| {
             let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
             row.map(|x| f64::from(x) - sum.ln())
@@ -87,7 +86,6 @@ mod tests {
         let [first, second] = OUTPUTS.map(log_softmax);
         let expected = -(0.8 * first[0] + 0.1 * (first[1] + first[2]))
             - (0.8 * second[1] + 0.1 * (second[0] + second[2]));
-        let found = f64::from(found.into_scalar::<f32>());
         assert!((found - expected).abs() < 1e-5, "{found} {expected}");
     }
 }

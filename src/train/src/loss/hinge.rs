@@ -5,7 +5,6 @@ use burn::tensor::activation::relu;
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::labels::column;
 
@@ -19,15 +18,15 @@ pub struct Hinge;
 pub struct SquaredHinge;
 
 impl Hinge {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        sum(missing(outputs, labels))
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+        Some(missing(outputs, labels))
     }
 }
 
 impl SquaredHinge {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let missing = missing(outputs, labels);
-        operation!("sum of squares", [missing], sum(missing.powi_scalar(2)))
+        Some(operation!("square", [missing], missing.powi_scalar(2)))
     }
 }
 
@@ -44,7 +43,7 @@ fn missing(outputs: Tensor<2>, labels: &Labels) -> Tensor<2> {
 mod tests {
     use super::*;
     use crate::loss::Loss;
-    use crate::loss::labels::check_one_output;
+    use crate::loss::labels::{check_one_output, sum_of};
 
     const CASES: [(f32, f32); 6] = [
         (0.25, 1.0),
@@ -74,7 +73,7 @@ mod tests {
         let outputs =
             Tensor::<2>::from_floats([[0.6], [0.4], [0.4], [0.6]], &burn::tensor::Device::flex());
         let labels = Labels::Classes(vec![0, 1, 0, 0]);
-        let sum = f64::from(Hinge.sum(outputs, &labels).into_scalar::<f32>());
+        let sum = sum_of(Hinge, outputs, &labels);
         let expected = 2.0 * (1.1 + 1.5);
         assert!((sum - expected).abs() < 1e-6 * expected, "{sum}");
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 use stratoscope_diagnostics::arguments::Interval;
-use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
@@ -28,14 +27,14 @@ impl Huber {
         Interval::Positive.holds(self.delta)
     }
 
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let size = errors(outputs, labels).abs();
         // The part of the error up to the border, and the rest.
         let near = size.clone().clamp_max(self.delta);
         let far = size - near.clone();
-        operation!("sum", [near, far], {
-            sum(near.powi_scalar(2).mul_scalar(0.5) + far.mul_scalar(self.delta))
-        })
+        Some(operation!("square near, size far", [near, far], {
+            near.powi_scalar(2).mul_scalar(0.5) + far.mul_scalar(self.delta)
+        }))
     }
 }
 

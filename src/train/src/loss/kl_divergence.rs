@@ -6,7 +6,6 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::EPSILON;
 
@@ -19,11 +18,11 @@ pub struct KlDivergence {
 }
 
 impl KlDivergence {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.
-            return Tensor::zeros([1], &outputs.device());
+            return None;
         };
         let mut wanted = vec![EPSILON; rows * classes];
         for (row, &label) in labels.iter().enumerate() {
@@ -38,9 +37,9 @@ impl KlDivergence {
         let tensor =
             |values| Tensor::<2>::from_data(TensorData::new(values, [rows, classes]), &device);
         let found = operation!("logarithm", [shares], shares.clamp(EPSILON, 1.0).log());
-        operation!("sum", [found], {
-            sum(tensor(wanted) * (tensor(logarithms) - found))
-        })
+        Some(operation!("weigh by label", [found], {
+            tensor(wanted) * (tensor(logarithms) - found)
+        }))
     }
 }
 
@@ -49,6 +48,8 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::Loss;
+    use crate::loss::labels::sum_of;
 
     fn definition(label: usize, shares: [f64; 3]) -> f64 {
         let wanted = |class: usize| if class == label { 1.0 } else { 1e-7 };
@@ -72,8 +73,7 @@ mod tests {
             for (label, outputs) in rows {
                 let tensor = Tensor::<2>::from_floats([outputs], &Device::flex());
                 let labels = Labels::Classes(vec![label]);
-                let found = KlDivergence { from_logits }.sum(tensor, &labels);
-                let found = f64::from(found.into_scalar::<f32>());
+                let found = sum_of(KlDivergence { from_logits }, tensor, &labels);
                 let shares = outputs.map(f64::from);
                 let shares = if from_logits {
                     of_logits(shares)
@@ -94,7 +94,7 @@ mod tests {
         let at = [0.5_f64, -0.25, 1.0];
         let device = Device::flex().autodiff();
         let outputs = Tensor::<2>::from_floats([at.map(|it| it as f32)], &device).require_grad();
-        let loss = KlDivergence { from_logits: true };
+        let loss = Loss::KlDivergence(KlDivergence { from_logits: true });
         let sum = loss.sum(outputs.clone(), &Labels::Classes(vec![1]));
         let gradients = sum.backward();
         let found = outputs.grad(&gradients).expect("it was required");

@@ -32,6 +32,13 @@ pub(super) fn errors(outputs: Tensor<2>, labels: &Labels) -> Tensor<2> {
     }
 }
 
+/// The sum over the rows of outputs.
+#[cfg(test)]
+pub(super) fn sum_of(loss: impl crate::IntoLoss, outputs: Tensor<2>, labels: &Labels) -> f64 {
+    let loss = loss.into_loss().expect("a loss");
+    f64::from(loss.sum(outputs, labels).into_scalar::<f32>())
+}
+
 /// A loss of each of these `(output, label)`, and its gradient by the output, beside what they are by
 /// definition and by differences of it.
 #[cfg(test)]

@@ -5,7 +5,6 @@ use burn::tensor::activation::log_sigmoid;
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
@@ -14,15 +13,15 @@ use super::labels::errors;
 pub struct LogCosh;
 
 impl LogCosh {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let errors = errors(outputs, labels);
         // Keras's e + softplus(−2e) − ln 2, where softplus(−2e) is −log sigmoid(2e).
         let softplus = operation!("softplus", [errors = errors.clone()], {
             log_sigmoid(errors.mul_scalar(2.0)).neg()
         });
-        operation!("sum", [errors, softplus], {
-            sum((errors + softplus).sub_scalar(std::f64::consts::LN_2))
-        })
+        Some(operation!("logarithm of cosh", [errors, softplus], {
+            (errors + softplus).sub_scalar(std::f64::consts::LN_2)
+        }))
     }
 }
 

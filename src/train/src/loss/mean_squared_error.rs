@@ -4,7 +4,6 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::labels::errors;
 
@@ -13,10 +12,9 @@ use super::labels::errors;
 pub struct MeanSquaredError;
 
 impl MeanSquaredError {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let errors = errors(outputs, labels);
-        let squares = operation!("square", [errors], errors.powi_scalar(2));
-        operation!("sum", [squares], sum(squares))
+        Some(operation!("square", [errors], errors.powi_scalar(2)))
     }
 }
 
@@ -25,11 +23,12 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::labels::sum_of;
 
     #[test]
     fn a_sum_of_squares() {
         let outputs = Tensor::<2>::from_floats([[1.0], [4.0]], &Device::flex());
-        let found = MeanSquaredError.sum(outputs, &Labels::Values(vec![3.0, 1.0]));
-        assert_eq!(found.into_scalar::<f32>(), 13.0);
+        let labels = Labels::Values(vec![3.0, 1.0]);
+        assert_eq!(sum_of(MeanSquaredError, outputs, &labels), 13.0);
     }
 }

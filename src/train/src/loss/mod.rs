@@ -17,11 +17,14 @@ mod own;
 mod sparse_categorical_crossentropy;
 pub(crate) mod tokens;
 
+use std::borrow::Cow;
 use std::fmt;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
+use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_gpu::sum;
 
 pub use binary_crossentropy::BinaryCrossentropy;
 pub use categorical_crossentropy::CategoricalCrossentropy;
@@ -37,6 +40,28 @@ pub use sparse_categorical_crossentropy::SparseCategoricalCrossentropy;
 
 /// Keras's `epsilon()`: probabilities are kept this far from 0 and 1.
 const EPSILON: f32 = 1e-7;
+
+/// Rows that are parts of examples, such as the words of a text.
+struct Part {
+    /// The example of each row.
+    examples: Vec<usize>,
+    /// What the losses of rows make of that of an example.
+    scale: Scale,
+}
+
+enum Scale {
+    Times(f64),
+    Over(f64),
+}
+
+/// The class of a row: a number of 0 or 1 is one, too.
+fn class_of(labels: &Labels, row: usize) -> Option<usize> {
+    match labels {
+        Labels::Classes(classes) => usize::try_from(*classes.get(row)?).ok(),
+        Labels::Values(values) => values.get(row).map(|value| value.round() as usize),
+        Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_) => None,
+    }
+}
 
 /// What is minimized.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,37 +97,94 @@ impl Loss {
     /// # Shapes
     /// logits [B, C], B labels → `[1]`; logits [B, S·C], labels of the tokens → `[1]`
     pub fn sum(&self, logits: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        if let Some(sum) = on_gpu::sum(self, &logits, labels, |_| 1.0) {
+        self.weighted(logits, labels, None)
+    }
+
+    /// The same with each loss times what it counts: `weight` of an example and, where its label is one, of its class.
+    ///
+    /// # Shapes
+    /// As [`sum`](Self::sum)
+    pub(crate) fn weighted(
+        &self,
+        logits: Tensor<2>,
+        labels: &Labels,
+        weight: Option<&dyn Fn(usize, Option<usize>) -> f32>,
+    ) -> Tensor<1> {
+        let of_row = |row: usize, class: usize| weight.map_or(1.0, |of| of(row, Some(class)));
+        if let Some(sum) = on_gpu::sum(self, &logits, labels, of_row) {
             return sum;
         }
-        if let Labels::Tokens(tokens) = labels {
-            return match tokens::labeled(&logits, tokens) {
-                Some((logits, labels)) => self.sum(logits, &labels).mul_scalar(tokens.weight),
-                None => tokens::nothing(&logits),
-            };
-        }
-        if let Labels::Sets(sets) = labels {
+        let (outputs, labels, part) = match labels {
+            Labels::Tokens(tokens) => match tokens::labeled(&logits, tokens) {
+                Some((outputs, labels, places)) => {
+                    let part = Part {
+                        examples: places.iter().map(|place| place / tokens.seq).collect(),
+                        scale: Scale::Times(f64::from(tokens.weight)),
+                    };
+                    (outputs, Cow::Owned(labels), Some(part))
+                }
+                None => return tokens::nothing(&logits),
+            },
             // The mean over the labels, as in Keras.
-            let (decisions, truths, outputs) = tokens::of_sets(&logits, sets);
-            return self.sum(decisions, &truths).div_scalar(outputs as f64);
-        }
-        if let Labels::Spans(spans) = labels {
+            Labels::Sets(sets) => {
+                let (decisions, truths, outputs) = tokens::of_sets(&logits, sets);
+                let part = Part {
+                    examples: (0..sets.len() * outputs).map(|at| at / outputs).collect(),
+                    scale: Scale::Over(outputs as f64),
+                };
+                (decisions, Cow::Owned(truths), Some(part))
+            }
             // The mean of where it begins and where it ends.
-            let (logits, labels) = tokens::of_spans(&logits, spans);
-            return self.sum(logits, &labels).mul_scalar(0.5);
+            Labels::Spans(spans) => {
+                let (outputs, labels) = tokens::of_spans(&logits, spans);
+                let part = Part {
+                    examples: (0..2 * spans.spans.len()).map(|at| at / 2).collect(),
+                    scale: Scale::Times(0.5),
+                };
+                (outputs, Cow::Owned(labels), Some(part))
+            }
+            _ => (logits, Cow::Borrowed(labels), None),
+        };
+        let device = outputs.device();
+        let Some(rows) = self.rows(outputs, &labels) else {
+            return Tensor::zeros([1], &device);
+        };
+        let rows = match weight {
+            None => rows,
+            Some(weight) => {
+                let example = |row: usize| part.as_ref().map_or(row, |part| part.examples[row]);
+                let count = rows.dims()[0];
+                let weights = (0..count).map(|row| weight(example(row), class_of(&labels, row)));
+                let weights = TensorData::new(weights.collect::<Vec<f32>>(), [count, 1]);
+                let weights = Tensor::<2>::from_data(weights, &rows.device());
+                operation!("weigh", [rows], rows * weights)
+            }
+        };
+        let sum = operation!("sum", [rows], sum(rows));
+        match part.map(|part| part.scale) {
+            Some(Scale::Times(factor)) => sum.mul_scalar(factor),
+            Some(Scale::Over(number)) => sum.div_scalar(number),
+            None => sum,
         }
+    }
+
+    /// The loss of each example, as numbers that add up to it; `None` without labels of its kind.
+    ///
+    /// # Shapes
+    /// outputs [B, C], B labels → [B, C] or [B, 1]
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         match self {
-            Self::SparseCategoricalCrossentropy(loss) => loss.sum(logits, labels),
-            Self::CategoricalCrossentropy(loss) => loss.sum(logits, labels),
-            Self::BinaryCrossentropy(loss) => loss.sum(logits, labels),
-            Self::MeanSquaredError(loss) => loss.sum(logits, labels),
-            Self::MeanAbsoluteError(loss) => loss.sum(logits, labels),
-            Self::Huber(loss) => loss.sum(logits, labels),
-            Self::LogCosh(loss) => loss.sum(logits, labels),
-            Self::KlDivergence(loss) => loss.sum(logits, labels),
-            Self::Hinge(loss) => loss.sum(logits, labels),
-            Self::SquaredHinge(loss) => loss.sum(logits, labels),
-            Self::Own(loss) => loss.sum(logits, labels),
+            Self::SparseCategoricalCrossentropy(loss) => loss.rows(outputs, labels),
+            Self::CategoricalCrossentropy(loss) => loss.rows(outputs, labels),
+            Self::BinaryCrossentropy(loss) => loss.rows(outputs, labels),
+            Self::MeanSquaredError(loss) => loss.rows(outputs, labels),
+            Self::MeanAbsoluteError(loss) => loss.rows(outputs, labels),
+            Self::Huber(loss) => loss.rows(outputs, labels),
+            Self::LogCosh(loss) => loss.rows(outputs, labels),
+            Self::KlDivergence(loss) => loss.rows(outputs, labels),
+            Self::Hinge(loss) => loss.rows(outputs, labels),
+            Self::SquaredHinge(loss) => loss.rows(outputs, labels),
+            Self::Own(loss) => loss.rows(outputs, labels),
         }
     }
 

@@ -7,7 +7,7 @@ use stratoscope_gpu::{Targets, cross_entropy, takes};
 
 use super::Loss;
 
-/// The loss of each example times the weight of its class, added up. `None` where the loss is another one or somebody
+/// The loss of each example times its weight, by the number of the example and its class, added up. `None` where the loss is another one or somebody
 /// looks at single operations, off GPUs, and where there is no class or one without an output: the losses composed of
 /// burn's operations take those.
 ///
@@ -17,7 +17,7 @@ pub(crate) fn sum(
     loss: &Loss,
     outputs: &Tensor<2>,
     labels: &Labels,
-    weight: impl Fn(usize) -> f32,
+    weight: impl Fn(usize, usize) -> f32,
 ) -> Option<Tensor<1>> {
     let smoothing = match loss {
         Loss::SparseCategoricalCrossentropy(loss) if loss.from_logits => 0.0,
@@ -43,9 +43,11 @@ pub(crate) fn sum(
     let is_ignored =
         |class: i32| matches!(labels, Labels::Tokens(_)) && class == TokenLabels::IGNORED;
     let mut targets = Vec::with_capacity(rows);
-    for &class in classes {
+    for (row, &class) in classes.iter().enumerate() {
+        // A row is an example, or a part of one.
+        let example = row * batch / rows;
         targets.push(match usize::try_from(class) {
-            Ok(class) if class < columns => (Some(class), weight(class) * factor),
+            Ok(class) if class < columns => (Some(class), weight(example, class) * factor),
             _ if is_ignored(class) => (None, 0.0),
             _ => return None,
         });
@@ -122,10 +124,15 @@ pub(crate) mod tests {
         let Some(device) = adapter() else { return };
         for loss in losses() {
             for (shape, labels) in labels() {
-                let launched = |x| sum(&loss, &x, &labels, |_| 1.0).expect("it is one launch");
+                let by_class = |class: usize| 1.0 / (1 + class) as f32;
+                let weight = |example: usize, class: usize| 0.5 + example as f32 * by_class(class);
+                let launched = |x| sum(&loss, &x, &labels, weight).expect("it is one launch");
                 let found = values(&device, shape, launched);
                 let cpu = Device::flex().autodiff();
-                let expected = values(&cpu, shape, |x| loss.sum(x, &labels));
+                let weight = |example: usize, class: Option<usize>| {
+                    weight(example, class.expect("it has one"))
+                };
+                let expected = values(&cpu, shape, |x| loss.weighted(x, &labels, Some(&weight)));
                 for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
                     let near = (found - expected).abs() < 1e-5;
                     assert!(near, "{loss} {labels:?} {at}: {found}, not {expected}");
@@ -140,11 +147,11 @@ pub(crate) mod tests {
         let [sparse, _] = losses();
         let labels = Labels::Classes(vec![2, 0]);
         let launches = |loss: &Loss, labels: &Labels| {
-            sum(loss, &outputs([2, 3], &device), labels, |_| 1.0).is_some()
+            sum(loss, &outputs([2, 3], &device), labels, |_, _| 1.0).is_some()
         };
         assert!(launches(&sparse, &labels));
         let on_cpu = outputs([2, 3], &Device::flex().autodiff());
-        assert!(sum(&sparse, &on_cpu, &labels, |_| 1.0).is_none());
+        assert!(sum(&sparse, &on_cpu, &labels, |_, _| 1.0).is_none());
         let of_shares = SparseCategoricalCrossentropy { from_logits: false };
         let of_shares = of_shares.into_loss().expect("a loss");
         assert!(!launches(&of_shares, &labels));

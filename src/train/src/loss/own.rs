@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::Loss;
 use super::labels::column;
@@ -93,11 +92,8 @@ impl OwnLoss {
         matches!(self.0.compute, Compute::Numbers(_))
     }
 
-    pub(super) fn sum(self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
-        match self.each(outputs.clone(), labels) {
-            Some(losses) => operation!("sum", [losses], sum(losses)),
-            None => Tensor::zeros([1], &outputs.device()),
-        }
+    pub(super) fn rows(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+        Some(self.each(outputs, labels)?.unsqueeze_dim(1))
     }
 
     /// The loss of each example; `None` for labels of another kind.

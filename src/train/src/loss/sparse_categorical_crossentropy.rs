@@ -5,7 +5,6 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_gpu::sum;
 
 use super::EPSILON;
 
@@ -18,11 +17,11 @@ pub struct SparseCategoricalCrossentropy {
 }
 
 impl SparseCategoricalCrossentropy {
-    pub(super) fn sum(&self, outputs: Tensor<2>, labels: &Labels) -> Tensor<1> {
+    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.
-            return Tensor::zeros([1], &outputs.device());
+            return None;
         };
         let log_probabilities = log_probabilities(outputs, self.from_logits);
         // A row of zeros with a 1 at its label picks one element, in the same order on every device.
@@ -32,10 +31,9 @@ impl SparseCategoricalCrossentropy {
         }
         let device = log_probabilities.device();
         let picked = Tensor::from_data(TensorData::new(picked, [rows, classes]), &device);
-        let losses = operation!("pick by label", [log_probabilities], {
-            log_probabilities * picked
-        });
-        operation!("sum", [losses], sum(losses).neg())
+        Some(operation!("pick by label", [log_probabilities], {
+            (log_probabilities * picked).neg()
+        }))
     }
 }
 
@@ -55,12 +53,12 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::labels::sum_of;
 
     fn loss(from_logits: bool, outputs: [[f32; 3]; 2], labels: [i32; 2]) -> f32 {
         let outputs = Tensor::<2>::from_floats(outputs, &Device::flex());
         let loss = SparseCategoricalCrossentropy { from_logits };
-        loss.sum(outputs, &Labels::Classes(labels.to_vec()))
-            .into_scalar::<f32>()
+        sum_of(loss, outputs, &Labels::Classes(labels.to_vec())) as f32
     }
 
     #[test]

@@ -7,34 +7,31 @@ use burn::tensor::{Int, Tensor, TensorData};
 use stratoscope_bert::operation;
 use stratoscope_data::{Labels, SpanLabels, TokenLabels};
 
-/// The outputs of the tokens that have a class, and their classes; `None` where there is none.
+/// The outputs of the tokens that have a class, their classes, and their places in the batch; `None` where there is none.
 ///
 /// # Shapes
 /// outputs [B, S·C], labels [B, S] → [N, C] and N classes
-pub(crate) fn labeled(outputs: &Tensor<2>, labels: &TokenLabels) -> Option<(Tensor<2>, Labels)> {
+pub(crate) fn labeled(
+    outputs: &Tensor<2>,
+    labels: &TokenLabels,
+) -> Option<(Tensor<2>, Labels, Vec<usize>)> {
     let [rows, width] = outputs.dims();
     let outputs = outputs.clone();
     let classes = width / labels.seq.max(1);
     let has_class = |at: &usize| labels.classes[*at] != TokenLabels::IGNORED;
-    let places: Vec<i32> = (0..labels.classes.len())
-        .filter(has_class)
-        .map(|at| at as i32)
-        .collect();
+    let places: Vec<usize> = (0..labels.classes.len()).filter(has_class).collect();
     if places.is_empty() {
         return None;
     }
-    let picked = places
-        .iter()
-        .map(|&at| labels.classes[at as usize])
-        .collect();
-    let count = places.len();
-    let places = TensorData::new(places, [count]);
-    let places = Tensor::<1, Int>::from_data(places, &outputs.device().inner());
+    let picked = places.iter().map(|&at| labels.classes[at]).collect();
+    let chosen: Vec<i32> = places.iter().map(|&at| at as i32).collect();
+    let chosen = TensorData::new(chosen, [places.len()]);
+    let chosen = Tensor::<1, Int>::from_data(chosen, &outputs.device().inner());
     let shape = [rows * labels.seq, classes];
     let outputs = operation!("tokens with a class", [outputs], {
-        outputs.reshape(shape).select(0, places)
+        outputs.reshape(shape).select(0, chosen)
     });
-    Some((outputs, Labels::Classes(picked)))
+    Some((outputs, Labels::Classes(picked), places))
 }
 
 /// Begin and end of an answer, each a class among the positions. Padding takes part, as in the reference.

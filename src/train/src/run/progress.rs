@@ -337,6 +337,9 @@ fn of_tokens(data: &Encoded) -> Checksum {
                 .flat_map(|number| number.to_le_bytes()),
         );
         bytes.extend(format!("{:?}", example.label).bytes());
+        if example.weight != 1.0 {
+            bytes.extend(example.weight.to_le_bytes());
+        }
         of_examples.extend(Checksum::of(&bytes).0.to_le_bytes());
     }
     Checksum::of(&of_examples)

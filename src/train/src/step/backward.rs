@@ -11,7 +11,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
-use crate::arguments::class_weight::ClassWeights;
+use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::Loss;
 use crate::network::Network;
 use crate::optimizer::squares_on_device;
@@ -149,10 +149,8 @@ pub(super) fn pass_of_replica<N: Network>(
     if stop.is_given_up() {
         return None;
     }
-    let sum = match &pass.class_weights {
-        Some(weights) => weights.sum(pass.loss, logits.clone(), &part.labels),
-        None => pass.loss.sum(logits.clone(), &part.labels),
-    };
+    let loss = (pass.loss, pass.class_weights.as_ref());
+    let sum = weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref());
     // scale · Σ loss / examples of the step.
     let mean = sum.clone().div_scalar(share as f64 / pass.scale);
     let backward = || recorded.backward(&mean, network);

@@ -9,6 +9,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
 
+use crate::arguments::class_weight::weighted_sum;
 use crate::context::interrupt;
 use crate::loss::Loss;
 use crate::network::Network;
@@ -56,7 +57,9 @@ pub(crate) fn forward<N: Network>(
         if stop.is_given_up() {
             return None;
         }
-        let loss = loss.map(|loss| loss.sum(logits.clone(), &part.labels));
+        let weights = part.weights.as_deref();
+        let sum = |loss| weighted_sum((loss, None), logits.clone(), &part.labels, weights);
+        let loss = loss.map(sum);
         Some(read(loss, logits, Vec::new()).map(|outputs| (part, outputs)))
     };
     let inputs = batch.split(replicas.len());

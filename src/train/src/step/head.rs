@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use stratoscope_data::Labels;
 
-use crate::arguments::class_weight::ClassWeights;
+use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::Loss;
 use crate::network::{Files, Network, Task, puts_out_probabilities};
 
@@ -145,7 +145,7 @@ pub(crate) fn softmax(outputs: &[f32]) -> Vec<f64> {
 /// examples without a label.
 pub(crate) fn losses(
     loss: Loss,
-    weights: Option<&ClassWeights>,
+    weights: (Option<&ClassWeights>, Option<&[f32]>),
     outputs: &[f32],
     labels: &Labels,
 ) -> Vec<f64> {
@@ -156,10 +156,9 @@ pub(crate) fn losses(
         let own = TensorData::new(own.to_vec(), [1, width]);
         let own = Tensor::<2>::from_data(own, &Device::flex());
         let label = labels.slice(row..row + 1);
-        let sum = match weights {
-            Some(weights) => weights.sum(loss, own, &label),
-            None => loss.sum(own, &label),
-        };
+        let (classes, weights) = weights;
+        let weights = weights.and_then(|weights| weights.get(row..row + 1));
+        let sum = weighted_sum((loss, classes), own, &label, weights);
         Some(f64::from(sum.into_scalar::<f32>()))
     };
     (0..examples)
@@ -178,7 +177,7 @@ mod tests {
         let loss = loss.into_loss().expect("a loss");
         let outputs = [2.0, 0.0, -1.0, 0.5, 0.5, 0.0];
         let labels = Labels::Classes(vec![2, 0]);
-        let found = losses(loss, None, &outputs, &labels);
+        let found = losses(loss, (None, None), &outputs, &labels);
         // −log softmax, worked out by hand.
         let by_hand = |row: &[f32], class: usize| -softmax(row)[class].ln();
         let expected = [by_hand(&outputs[..3], 2), by_hand(&outputs[3..], 0)];
@@ -188,8 +187,8 @@ mod tests {
         let batch = Tensor::<1>::from_floats(outputs, &Device::flex()).reshape([2, 3]);
         let sum = f64::from(loss.sum(batch, &labels).into_scalar::<f32>());
         assert!((found.iter().sum::<f64>() - sum).abs() < 1e-6);
-        assert!(losses(loss, None, &[], &Labels::Absent).is_empty());
-        assert!(losses(loss, None, &[], &Labels::Classes(vec![0]))[0].is_nan());
+        assert!(losses(loss, (None, None), &[], &Labels::Absent).is_empty());
+        assert!(losses(loss, (None, None), &[], &Labels::Classes(vec![0]))[0].is_nan());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::{StepSettings, StepState};
+use crate::arguments::class_weight::weighted_sum;
 use crate::loss::Loss;
 use crate::network::Network;
 
@@ -64,9 +65,10 @@ impl<N: Network> StepState<N> {
                         ..outputs
                     }));
                 }
-                let sum = taps::within("loss", || match &pass.class_weights {
-                    Some(weights) => weights.sum(pass.loss, logits.clone(), &part.labels),
-                    None => pass.loss.sum(logits.clone(), &part.labels),
+                let loss = (pass.loss, pass.class_weights.as_ref());
+                let weights = part.weights.as_deref();
+                let sum = taps::within("loss", || {
+                    weighted_sum(loss, logits.clone(), &part.labels, weights)
                 });
                 let scaled = sum.clone().div_scalar(shares[index] as f64 / pass.scale);
                 if scaled.is_tracked() {

@@ -77,6 +77,7 @@ impl Case {
             choices,
             ids,
             by_worker: None,
+            weights: None,
         }
     }
 }

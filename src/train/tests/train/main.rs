@@ -12,6 +12,7 @@ mod compile_rules;
 mod counters;
 mod data_rules;
 mod edited;
+mod example_weights;
 mod failed_update;
 mod fit_arguments;
 mod forked;

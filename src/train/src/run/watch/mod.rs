@@ -234,6 +234,7 @@ mod tests {
             seq: 1,
             choices: 1,
             by_worker: None,
+            weights: None,
         };
         let part = PartOutputs {
             outputs: outputs.to_vec(),

@@ -153,6 +153,7 @@ pub(crate) struct WireBatch {
     features: Vec<f32>,
     labels: WireLabels,
     rows: Vec<usize>,
+    weights: Option<Vec<f32>>,
     seq: usize,
     choices: usize,
 }
@@ -280,6 +281,7 @@ impl WireBatch {
                 },
             },
             rows: batch.rows.clone(),
+            weights: batch.weights.clone(),
             seq: batch.seq,
             choices: batch.choices,
         }
@@ -311,6 +313,7 @@ impl WireBatch {
         let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
             && rows > 0
             && labels == rows
+            && self.weights.as_ref().is_none_or(|it| it.len() == rows)
             && self.features.len().is_multiple_of(rows)
             && self.choices > 0
             && self.seq.is_multiple_of(self.choices);
@@ -356,6 +359,7 @@ impl WireBatch {
                 }),
             },
             rows: self.rows,
+            weights: self.weights,
             seq: self.seq,
             choices: self.choices,
             by_worker: None,
@@ -454,6 +458,7 @@ mod tests {
             features: Vec::new(),
             labels: Labels::Values(vec![f32::MIN_POSITIVE, -0.0]),
             rows: vec![3, 9],
+            weights: Some(vec![0.5, f32::MIN_POSITIVE]),
             seq: 2,
             choices: 1,
             by_worker: None,

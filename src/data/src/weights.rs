@@ -1,0 +1,135 @@
+//! What the loss of each example is multiplied with: Keras's `sample_weight`, as a part of the data.
+
+use stratoscope_diagnostics::rules::LengthMismatch;
+use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::text;
+
+use crate::dataset::Dataset;
+use crate::example::Example;
+use crate::problem;
+
+/// What a weight is.
+const EXPECTS: &str = "finite numbers of 0 or more, one of them above 0";
+
+impl Dataset {
+    /// Gives each example a weight, with which its loss is multiplied in training and in evaluation. Metrics count all
+    /// examples alike.
+    ///
+    /// ```
+    /// use stratoscope_data::Dataset;
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let data = Dataset::from_labelled([("seen twice", "a"), ("a guess", "b")]).with_weights([2.0, 0.25])?;
+    /// assert_eq!(data[1].weight, 0.25);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0704 unless there are as many weights as examples; SC0915 for a weight that is negative or not finite, and if all
+    /// are 0.
+    pub fn with_weights(mut self, weights: impl IntoIterator<Item = f64>) -> Result<Self> {
+        let weights: Vec<f64> = weights.into_iter().collect();
+        if weights.len() != self.len() {
+            let rule = LengthMismatch {
+                first: "examples".to_owned(),
+                first_length: self.len(),
+                second: "weights".to_owned(),
+                second_length: weights.len(),
+            };
+            let place = problem::call("Dataset::with_weights");
+            return Err(Box::new(
+                rule.diagnostic().label(place, "the lists differ in length"),
+            ));
+        }
+        let is_wrong = |weight: &&f64| !(weight.is_finite() && **weight >= 0.0);
+        let wrong = weights.iter().find(is_wrong);
+        if wrong.is_some() || weights.iter().all(|&weight| weight == 0.0) {
+            let place = problem::call("Dataset::with_weights");
+            let given = wrong.map_or_else(|| "0 for all".to_owned(), f64::to_string);
+            return Err(problem::bad_size(place, "weights", given, EXPECTS));
+        }
+        for (example, weight) in self.examples.iter_mut().zip(weights) {
+            example.weight = weight as f32;
+        }
+        Ok(self)
+    }
+
+    /// `weighted from 0.25 to 2`; nothing where all examples count alike.
+    pub(crate) fn weights_in_words(&self) -> Option<String> {
+        range(self.examples.iter().map(|example| example.weight)).map(in_words)
+    }
+}
+
+/// The lowest and the highest weight; nothing where all are 1.
+pub(crate) fn range(weights: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
+    let (low, high) = weights.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), weight| {
+        (low.min(weight), high.max(weight))
+    });
+    (low <= high && (low, high) != (1.0, 1.0)).then_some((low, high))
+}
+
+/// `weighted from 0.25 to 2`.
+pub(crate) fn in_words((low, high): (f32, f32)) -> String {
+    format!("weighted from {low} to {high}")
+}
+
+/// The weight of a row, 1 without a column of weights; or what is wrong with it.
+pub(crate) fn written(
+    header: &[String],
+    fields: &[String],
+    column: Option<usize>,
+) -> std::result::Result<f32, String> {
+    let Some(column) = column else {
+        return Ok(1.0);
+    };
+    let given = fields.get(column).map_or("", String::as_str);
+    match given.trim().parse::<f32>() {
+        Ok(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
+        _ => {
+            let name = header.get(column).map_or("", String::as_str);
+            let given = text::excerpt(given, 40);
+            Err(format!(
+                "`{given}` in column `{name}` is no weight: a finite number of 0 or more"
+            ))
+        }
+    }
+}
+
+impl Example {
+    /// Sets what its loss is multiplied with: a finite number of 0 or more.
+    #[must_use]
+    pub fn with_weight(self, weight: f32) -> Self {
+        Self { weight, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> Dataset {
+        Dataset::from_labelled([("a", "x"), ("b", "y"), ("c", "x")])
+    }
+
+    #[test]
+    fn every_example_needs_a_weight_that_is_one() {
+        let weighted = data().with_weights([0.5, 0.0, 3.0]).expect("weights");
+        let weights: Vec<f32> = weighted.examples.iter().map(|it| it.weight).collect();
+        assert_eq!(weights, [0.5, 0.0, 3.0]);
+        assert!(
+            weighted.to_plain().contains("weighted from 0 to 3"),
+            "{weighted}"
+        );
+        assert_eq!(data().weights_in_words(), None);
+        assert!(weighted.take(1).to_plain().contains("from 0.5 to 0.5"));
+        let code = |weights: &[f64]| {
+            let problem = data().with_weights(weights.to_vec());
+            problem.expect_err("they are refused").code
+        };
+        assert_eq!(code(&[1.0, 2.0]), "SC0704");
+        assert_eq!(code(&[1.0, -2.0, 1.0]), "SC0915");
+        assert_eq!(code(&[1.0, f64::NAN, 1.0]), "SC0915");
+        assert_eq!(code(&[0.0; 3]), "SC0915");
+    }
+}
