@@ -29,7 +29,7 @@ impl Dataset {
     /// The same texts, one after the other, in blocks that have `max_length` tokens or up to a word less, the last one
     /// excepted. A text that does not fit into the rest of a block goes on in the next one, cut between two words; a
     /// single word of more than `max_length` tokens is a block of its own, and truncated when it is used. The second text of
-    /// a pair follows its first. A block has the row and the line of its first word, and no label.
+    /// a pair follows its first. A block has the row and the line of its first word, no label, and no weight.
     ///
     /// # Errors
     /// SC0914 if the texts have no tokens; SC0915 for a `max_length` that leaves no room beside the special tokens; SC0910 for

@@ -119,6 +119,7 @@ impl Data<'_> {
 
 /// The tokens of a split in some order: in memory, or made batch by batch.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one or two of them")]
 pub enum Split {
     /// In memory.
     Held(Encoded),

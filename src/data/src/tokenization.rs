@@ -30,6 +30,17 @@ impl Dataset {
         self.tokenize_by(tokenizer, &Form::of_texts(max_length), of_text)
     }
 
+    /// The same examples in data sets of some kilobytes of text each.
+    pub(crate) fn in_portions(self) -> impl Iterator<Item = Self> {
+        let counts: Vec<usize> = portions(&self.examples).map(|own| own.len()).collect();
+        let mut plain = self;
+        let mut examples = std::mem::take(&mut plain.examples).into_iter();
+        counts.into_iter().map(move |count| Self {
+            examples: examples.by_ref().take(count).collect(),
+            ..plain.clone()
+        })
+    }
+
     /// Tokenizes every example, and makes of its tokens what a function says, in parallel.
     ///
     /// # Errors

@@ -29,7 +29,8 @@ impl Dataset {
     /// SC0704 unless there are as many weights as examples; SC0915 for a weight that is negative or not finite, and if all
     /// are 0.
     pub fn with_weights(mut self, weights: impl IntoIterator<Item = f64>) -> Result<Self> {
-        let weights: Vec<f64> = weights.into_iter().collect();
+        // As they are kept: a number may be too large for that, or so small that it is 0.
+        let weights: Vec<f32> = weights.into_iter().map(|weight| weight as f32).collect();
         if weights.len() != self.len() {
             let rule = LengthMismatch {
                 first: "examples".to_owned(),
@@ -42,15 +43,15 @@ impl Dataset {
                 rule.diagnostic().label(place, "the lists differ in length"),
             ));
         }
-        let is_wrong = |weight: &&f64| !(weight.is_finite() && **weight >= 0.0);
+        let is_wrong = |weight: &&f32| !(weight.is_finite() && **weight >= 0.0);
         let wrong = weights.iter().find(is_wrong);
         if wrong.is_some() || weights.iter().all(|&weight| weight == 0.0) {
             let place = problem::call("Dataset::with_weights");
-            let given = wrong.map_or_else(|| "0 for all".to_owned(), f64::to_string);
+            let given = wrong.map_or_else(|| "0 for all".to_owned(), f32::to_string);
             return Err(problem::bad_size(place, "weights", given, EXPECTS));
         }
         for (example, weight) in self.examples.iter_mut().zip(weights) {
-            example.weight = weight as f32;
+            example.weight = weight;
         }
         Ok(self)
     }
@@ -131,5 +132,7 @@ mod tests {
         assert_eq!(code(&[1.0, -2.0, 1.0]), "SC0915");
         assert_eq!(code(&[1.0, f64::NAN, 1.0]), "SC0915");
         assert_eq!(code(&[0.0; 3]), "SC0915");
+        assert_eq!(code(&[1e39, 1.0, 1.0]), "SC0915");
+        assert_eq!(code(&[1e-60; 3]), "SC0915");
     }
 }

@@ -226,6 +226,76 @@ fn a_stream_has_the_examples_of_a_data_set() {
 }
 
 #[test]
+fn weights_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    let table = "text,label,n,w\na,x,1,0.5\nb,y,2,2\nc,x,3,1e-3\n";
+    let lines = "{\"text\": \"a\", \"label\": \"x\", \"w\": 0.25}\n{\"text\": \"b\", \"label\": \"y\", \"w\": \"3\"}\n";
+    let both = |name: &str, content: &str, columns: &Columns| {
+        let path = write(&folder, name, content);
+        match name.ends_with("jsonl") {
+            true => same(
+                Stream::jsonl_with(&path, columns),
+                Dataset::jsonl_with(&path, columns),
+            ),
+            false => same(
+                Stream::csv_with(&path, columns),
+                Dataset::csv_with(&path, columns),
+            ),
+        }
+    };
+    let columns = Columns::new().weight("w");
+    both("table.csv", table, &columns);
+    both("lines.jsonl", lines, &columns);
+    both(
+        "table.csv",
+        table,
+        &Columns::new().text("text").value("n").weight("w"),
+    );
+    both(
+        "table.csv",
+        table,
+        &Columns::new().text("text").weight("n").unlabelled(),
+    );
+    both("table.csv", table, &Columns::new().weight("other"));
+    let prompts = Columns::new().text("text").choices(["text", "label"]);
+    both(
+        "table.csv",
+        table,
+        &prompts.clone().weight("w").unlabelled(),
+    );
+    for wrong in ["", "-1", "NaN", "inf", "much", "1e39"] {
+        let content = table.replace("1e-3", wrong);
+        both("table.csv", &content, &columns);
+        both("table.csv", &content, &columns.clone().skip_bad_rows());
+        both(
+            "table.csv",
+            &content,
+            &prompts.clone().weight("w").skip_bad_rows().unlabelled(),
+        );
+    }
+    let path = write(&folder, "table.csv", table);
+    let stream = Stream::csv_with(&path, &columns).expect("weights");
+    assert_eq!(stream.weights(), Some((1e-3, 2.0)));
+    assert_eq!(Stream::csv(&path).expect("no weights").weights(), None);
+    let batch = &batches(&tokens(&stream, 4), 3)[0];
+    assert_eq!(batch.weights.as_deref(), Some(&[0.5, 2.0, 1e-3][..]));
+    assert_eq!(batch.slice(1..2).weights.as_deref(), Some(&[2.0][..]));
+    // Numbers of Parquet.
+    let path = parquet(folder.path().join("rows.parquet"), sorted(700), 300);
+    let columns = Columns::new().weight("number");
+    same(
+        Stream::parquet_with(&path, &columns),
+        Dataset::parquet_with(&path, &columns),
+    );
+    // The first object has no keys.
+    both(
+        "lines.jsonl",
+        "{}\n{\"question\": \"q\", \"context\": \"c\", \"answers\": []}\n",
+        &Columns::new(),
+    );
+}
+
+#[test]
 fn a_missing_label_names_the_call_that_leaves_it_out() {
     let folder = TempDir::new().expect("a folder");
     let path = write(&folder, "gaps.tsv", "text\tlabel\na\tx\nb\t\n");

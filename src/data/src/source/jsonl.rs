@@ -48,7 +48,7 @@ impl Dataset {
 }
 
 fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
-    let mut header: Vec<String> = Vec::new();
+    let mut header: Option<Vec<String>> = None;
     let (mut rows, mut skipped) = (Vec::new(), SkippedRows::default());
     let mut reading = Reading::begin(text.len());
     let mut offset = 0;
@@ -77,7 +77,7 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     Ok(Table {
         source: source.to_owned(),
         call: CALL,
-        header,
+        header: header.unwrap_or_default(),
         rows,
         skipped,
     })
@@ -108,11 +108,12 @@ fn questions(table: &Table, columns: [usize; 3]) -> Result<Dataset> {
 }
 
 /// The values of a line for the keys of the first one, which fills `header`; or what is wrong with the line.
-fn fields(line: &str, header: &mut Vec<String>) -> std::result::Result<Vec<String>, String> {
+fn fields(
+    line: &str,
+    header: &mut Option<Vec<String>>,
+) -> std::result::Result<Vec<String>, String> {
     let object = object(line)?;
-    if header.is_empty() {
-        *header = object.keys().cloned().collect();
-    }
+    let header = header.get_or_insert_with(|| object.keys().cloned().collect());
     values(&object, header)
 }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::ConvertedType;
+use parquet::basic::{ConvertedType, Repetition};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -49,6 +49,29 @@ struct Wanted {
     is_list: bool,
 }
 
+/// From which level of definition on a leaf's list has an element, which may be null.
+fn level_of_elements(schema: &SchemaDescriptor, leaf: usize) -> i16 {
+    let (mut level, mut of_elements) = (0, 0);
+    let mut fields = schema.root_schema().get_fields();
+    for name in schema.column(leaf).path().parts() {
+        let Some(field) = fields.iter().find(|field| field.name() == name) else {
+            break;
+        };
+        let info = field.get_basic_info();
+        if info.has_repetition() && info.repetition() != Repetition::REQUIRED {
+            level += 1;
+        }
+        if info.has_repetition() && info.repetition() == Repetition::REPEATED {
+            of_elements = level;
+        }
+        fields = match field.is_group() {
+            true => field.get_fields(),
+            false => break,
+        };
+    }
+    of_elements
+}
+
 impl Wanted {
     /// Where the values of a column stand.
     fn of(schema: &SchemaDescriptor, (column, read_as): (usize, ReadAs)) -> Self {
@@ -59,6 +82,10 @@ impl Wanted {
         let depth = |leaf: usize| schema.column(leaf).max_rep_level();
         let is_named = root.get_basic_info().converted_type() == ConvertedType::LIST;
         let (leaves, is_list) = match (&leaves[..], read_as) {
+            // No structure: all of them may be missing.
+            (&[only], ReadAs::Answers) if depth(only) == 0 && !root.is_group() => {
+                (Some(vec![only]), false)
+            }
             // Lists in a structure, or a list of structures.
             (_, ReadAs::Answers) => {
                 let part = |name: &&str| {
@@ -318,7 +345,8 @@ fn values(
         Ok(field) => Ok(value(&field)),
         Err(error) => Err(reason_of(&error)),
     };
-    let of = &of;
+    let (of, elements) = (&of, level_of_elements(schema, leaf));
+    let is_list = is_list.then_some(elements);
     match column {
         ColumnReader::BoolColumnReader(it) => each(it, of, is_list, rows, |value| {
             plain(Field::convert_bool(of, value))
@@ -345,11 +373,11 @@ fn values(
     }
 }
 
-/// The values of the next rows of a column of a type: one a row, or a list.
+/// The values of the next rows of a column of a type: one a row, or a list, whose elements have this level of definition.
 fn each<T: DataType>(
     column: &mut ColumnReaderImpl<T>,
     of: &ColumnDescPtr,
-    is_list: bool,
+    elements: Option<i16>,
     rows: usize,
     convert: impl Fn(T::T) -> Converted,
 ) -> Result<Vec<Converted>, ParquetError> {
@@ -373,18 +401,23 @@ fn each<T: DataType>(
             .then(|| values.next())
             .flatten(),
     };
-    if !is_list {
+    let Some(elements) = elements else {
         let one = |row| at(row).map_or(Ok(Ok(Value::Nothing)), &mut convert);
         return (0..found).map(one).collect();
-    }
+    };
     let mut lists: Vec<std::result::Result<Vec<Value>, String>> = Vec::with_capacity(found);
     for level in 0..levels {
         if repeated.get(level).is_none_or(|&depth| depth == 0) {
             lists.push(Ok(Vec::new()));
         }
-        let Some(value) = at(level) else { continue };
+        let value = match at(level) {
+            Some(value) => convert(value)?,
+            // An element that is null; else the list has none.
+            None if defined.get(level).is_some_and(|&it| it >= elements) => Ok(Value::Nothing),
+            None => continue,
+        };
         if let Some(list) = lists.last_mut() {
-            match (convert(value)?, list.as_mut()) {
+            match (value, list.as_mut()) {
                 (Ok(value), Ok(list)) => list.push(value),
                 (Err(reason), Ok(_)) => *list = Err(reason),
                 (_, Err(_)) => {}

@@ -155,15 +155,23 @@ impl Question {
     /// # Errors
     /// The one that does not stand where the file says.
     pub(crate) fn placed(&self, context: &str) -> std::result::Result<Vec<Answer>, &Given> {
-        match self.is_impossible {
-            true => Ok(Vec::new()),
-            false => {
-                let answers = self.answers.iter();
-                answers
-                    .map(|given| given.placed(context).ok_or(given))
-                    .collect()
-            }
+        if self.is_impossible {
+            return Ok(Vec::new());
         }
+        // One walk along the text for all of them.
+        let mut ordered: Vec<usize> = (0..self.answers.len()).collect();
+        ordered.sort_by_key(|&at| self.answers[at].answer_start);
+        let places = context.char_indices().map(|(at, _)| at);
+        let mut places = places.enumerate().peekable();
+        let mut found = vec![None; self.answers.len()];
+        for at in ordered {
+            let given = &self.answers[at];
+            while places.next_if(|it| it.0 < given.answer_start).is_some() {}
+            let start = places.peek().filter(|it| it.0 == given.answer_start);
+            found[at] = start.and_then(|&(_, start)| given.placed(context, start));
+        }
+        let answers = self.answers.iter().zip(found);
+        answers.map(|(given, answer)| answer.ok_or(given)).collect()
     }
 
     /// The question about a text, as row `row` of a source.
@@ -185,10 +193,8 @@ impl Question {
 }
 
 impl Given {
-    /// The answer by its bytes, if it stands where the file says.
-    fn placed(&self, context: &str) -> Option<Answer> {
-        let mut places = context.char_indices().map(|(at, _)| at);
-        let start = places.nth(self.answer_start)?;
+    /// The answer, if it stands at a byte of the text.
+    fn placed(&self, context: &str, start: usize) -> Option<Answer> {
         let is_there = !self.text.is_empty() && context[start..].starts_with(&self.text);
         is_there.then(|| Answer::at(start, &self.text))
     }

@@ -152,8 +152,9 @@ impl StreamBatches {
         self.position += count;
         let mut rows: Vec<&Row> = inputs.iter().map(|it| &*it.row).collect();
         rows.retain(|row| row.inputs > 1);
-        rows.sort_by_key(|row| row.example.row);
-        rows.dedup_by_key(|row| row.example.row);
+        // Two workers may each have read a row.
+        rows.sort_by_key(|row| std::ptr::from_ref(*row));
+        rows.dedup_by_key(|row| std::ptr::from_ref(*row));
         rows.par_iter().for_each(|row| row.cut(&self.stream));
         let encoded = inputs.par_iter().map(|Waiting { row, part }| {
             let input = row.input(*part, &self.stream);

@@ -63,8 +63,9 @@ impl Counted {
             if let Some(of_rows) = &mut self.lengths.of_rows {
                 of_rows.push(grouping::key(example.positions()));
             }
-            if let (Some(ends), Some(window)) = (&mut self.ends, &example.window) {
-                match ends.last_mut().filter(|_| window.part > 0) {
+            if let Some(ends) = &mut self.ends {
+                let part = example.window.as_ref().map_or(0, |window| window.part);
+                match ends.last_mut().filter(|_| part > 0) {
                     Some(end) => *end += 1,
                     None => ends.push(ends.last().map_or(1, |before| before + 1)),
                 }

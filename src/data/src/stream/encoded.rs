@@ -95,7 +95,14 @@ impl Stream {
             Unit::Things("text"),
         );
         let mut done = 0;
-        for portion in self.portions() {
+        // Long texts are all of their windows.
+        let portions = self
+            .portions()
+            .flat_map(|portion| match (portion, self.has_answers()) {
+                (Ok(portion), true) => portion.in_portions().map(Ok).collect(),
+                (portion, _) => vec![portion],
+            });
+        for portion in portions {
             let portion = portion?;
             let encoded = match self.choices() {
                 Some(_) => choices::encoded(&portion.examples, tokenizer, max_length),

@@ -276,6 +276,11 @@ impl Stream {
         self.index.values
     }
 
+    /// The lowest and the highest weight of a row, as [`Columns::weight`] reads them; `None` where all count alike.
+    pub fn weights(&self) -> Option<(f32, f32)> {
+        self.index.weights
+    }
+
     /// Whether a row has several labels, as [`Columns::labels`] reads them.
     pub fn has_label_sets(&self) -> bool {
         self.index.has_label_sets

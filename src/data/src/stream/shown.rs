@@ -11,7 +11,12 @@ use crate::weights;
 impl Stream {
     /// `300 000 examples, 14.2 MiB in 3 files`.
     pub fn headline(&self) -> String {
-        let examples = text::count(self.len(), "example");
+        let noun = if self.has_answers() {
+            "question"
+        } else {
+            "example"
+        };
+        let examples = text::count(self.len(), noun);
         let bytes = units::bytes(self.bytes());
         match self.index.files() {
             1 => format!("{examples}, {bytes}"),

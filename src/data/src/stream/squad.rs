@@ -1,12 +1,13 @@
 //! The questions of a file of SQuAD, which is one JSON document: an object whose `data` are articles with `paragraphs`. Only
 //! a paragraph is in memory, and from where one begins the rest of the document can be read.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
+use serde::de::{DeserializeOwned, IgnoredAny};
+
 use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
-use crate::source::Paragraph;
+use crate::source::{Paragraph, Question};
 
 /// The questions from a place on.
 pub(super) struct Questions {
@@ -18,11 +19,20 @@ pub(super) struct Questions {
     level: Level,
     /// Whether no value of the level has been read.
     is_first: bool,
+    /// Whether the document has had its articles, and the article its paragraphs.
     has_data: bool,
-    /// The questions of a paragraph.
-    waiting: VecDeque<Raw>,
+    has_paragraphs: bool,
+    open: Open,
     /// How many of the next paragraph's questions are passed over.
     passed_over: usize,
+}
+
+/// A paragraph and those of its questions that were not read.
+#[derive(Default)]
+struct Open {
+    offset: u64,
+    context: String,
+    questions: std::iter::Enumerate<std::vec::IntoIter<Question>>,
 }
 
 /// What the next value is a part of.
@@ -73,48 +83,46 @@ impl Questions {
             },
             is_first: true,
             has_data: !is_begin,
-            waiting: VecDeque::new(),
+            has_paragraphs: !is_begin,
+            open: Open::default(),
             passed_over: at.nth,
         }
     }
 
-    /// Where the next question stands.
+    /// Where the next question stands, or about where.
     pub(super) fn here(&self) -> At {
-        self.waiting.front().map_or(
-            At {
-                offset: self.offset,
-                line: self.line,
-                nth: 0,
-            },
-            |raw| raw.at,
-        )
+        At {
+            offset: self.offset,
+            line: self.line,
+            nth: 0,
+        }
     }
 
     pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
-        while self.waiting.is_empty() {
+        loop {
+            if let Some((nth, asked)) = self.open.questions.next() {
+                let at = At {
+                    offset: self.open.offset,
+                    line: self.line,
+                    nth,
+                };
+                self.line += 1;
+                let content = Content::Question(asked, self.open.context.clone());
+                return Ok(Some(Raw { at, content }));
+            }
             let Some((offset, bytes)) = self.paragraph()? else {
                 return Ok(None);
             };
-            let paragraph: Paragraph = serde_json::from_slice(&bytes).map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason.split(" at line ").next().unwrap_or_default();
-                unfit(&format!("{reason}, in the paragraph at byte {offset}"))
-            })?;
-            let Paragraph { context, qas } = paragraph;
-            let questions = qas.into_iter().enumerate().map(|(nth, asked)| Raw {
-                at: At {
-                    offset,
-                    line: self.line + nth,
-                    nth,
-                },
-                content: Content::Question(asked, context.clone()),
-            });
-            self.waiting = questions.collect();
-            self.line += self.waiting.len();
+            let Paragraph { context, qas } = parsed(&bytes, offset)?;
+            let mut questions = qas.into_iter().enumerate();
             let passed_over = std::mem::take(&mut self.passed_over);
-            self.waiting.drain(..passed_over.min(self.waiting.len()));
+            self.line += questions.by_ref().take(passed_over).count();
+            self.open = Open {
+                offset,
+                context,
+                questions,
+            };
         }
-        Ok(self.waiting.pop_front())
     }
 
     /// Where the next paragraph begins, and what stands there; `None` at the end.
@@ -131,6 +139,9 @@ impl Questions {
             if sign == Some(b',') && !self.is_first {
                 sign = self.significant()?;
             } else if sign == Some(self.level.close()) {
+                if self.level == Level::Article && !self.has_paragraphs {
+                    return Err(unfit("missing field `paragraphs`"));
+                }
                 self.level = self.level.above();
                 self.is_first = false;
                 continue;
@@ -140,11 +151,14 @@ impl Questions {
             self.is_first = false;
             match (self.level, sign) {
                 (Level::Document | Level::Article, Some(b'"')) => self.member()?,
-                (Level::Articles, Some(b'{')) => self.go(Level::Article),
+                (Level::Articles, Some(b'{')) => {
+                    self.has_paragraphs = false;
+                    self.go(Level::Article);
+                }
                 (Level::Paragraphs, Some(b'{')) => {
                     let begin = self.offset - 1;
                     let mut bytes = vec![b'{'];
-                    self.nested(&mut |byte| bytes.push(byte))?;
+                    self.nested(&mut bytes)?;
                     return Ok(Some((begin, bytes)));
                 }
                 (_, sign) => return Err(self.unexpected(sign)),
@@ -163,45 +177,53 @@ impl Questions {
 
     /// A name and its value, which is passed over unless questions are in it.
     fn member(&mut self) -> io::Result<()> {
-        let mut name = Vec::new();
-        self.text(&mut |byte| name.push(byte))?;
-        name.pop();
+        let (begin, mut name) = (self.offset - 1, vec![b'"']);
+        self.text(&mut name)?;
+        let name: String = parsed(&name, begin)?;
         match self.significant()? {
             Some(b':') => {}
             sign => return Err(self.unexpected(sign)),
         }
-        let inside = match (self.level, name.as_slice()) {
-            (Level::Document, b"data") => Some(Level::Articles),
-            (Level::Article, b"paragraphs") => Some(Level::Paragraphs),
-            _ => None,
+        let (inside, has) = match (self.level, name.as_str()) {
+            (Level::Document, "data") => (Level::Articles, &mut self.has_data),
+            (Level::Article, "paragraphs") => (Level::Paragraphs, &mut self.has_paragraphs),
+            _ => return self.pass_over(),
         };
-        match (inside, self.significant()?) {
-            (Some(level), Some(b'[')) => {
-                self.has_data = true;
-                self.go(level);
+        if std::mem::replace(has, true) {
+            return Err(unfit(&format!("duplicate field `{name}`")));
+        }
+        match self.significant()? {
+            Some(b'[') => {
+                self.go(inside);
                 Ok(())
             }
-            (None, Some(b'"')) => self.text(&mut |_| {}),
-            (None, Some(b'{' | b'[')) => self.nested(&mut |_| {}),
-            (None, Some(b'-' | b'0'..=b'9' | b'a'..=b'z')) => {
-                while self
-                    .peek()?
-                    .is_some_and(|it| !matches!(it, b',' | b'}' | b']'))
-                {
-                    self.byte()?;
-                }
-                Ok(())
-            }
-            (_, sign) => Err(self.unexpected(sign)),
+            sign => Err(self.unexpected(sign)),
         }
     }
 
+    /// A value that is not read, but is JSON.
+    fn pass_over(&mut self) -> io::Result<()> {
+        let first = self.significant()?.ok_or_else(|| self.unexpected(None))?;
+        let (begin, mut bytes) = (self.offset - 1, vec![first]);
+        match first {
+            b'"' => self.text(&mut bytes)?,
+            b'{' | b'[' => self.nested(&mut bytes)?,
+            _ => {
+                while let Some(byte) = self.peek()?.filter(|it| !b",}]".contains(it)) {
+                    bytes.push(byte);
+                    self.byte()?;
+                }
+            }
+        }
+        parsed::<IgnoredAny>(&bytes, begin).map(drop)
+    }
+
     /// The rest of a text, with its last quote.
-    fn text(&mut self, each: &mut dyn FnMut(u8)) -> io::Result<()> {
+    fn text(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut is_escaped = false;
         loop {
             let byte = self.byte()?.ok_or_else(|| self.unexpected(None))?;
-            each(byte);
+            into.push(byte);
             match byte {
                 b'"' if !is_escaped => return Ok(()),
                 _ => is_escaped = byte == b'\\' && !is_escaped,
@@ -210,13 +232,13 @@ impl Questions {
     }
 
     /// The rest of an object or an array, with its last sign.
-    fn nested(&mut self, each: &mut dyn FnMut(u8)) -> io::Result<()> {
+    fn nested(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut depth = 1_usize;
         while depth > 0 {
             let byte = self.byte()?.ok_or_else(|| self.unexpected(None))?;
-            each(byte);
+            into.push(byte);
             match byte {
-                b'"' => self.text(each)?,
+                b'"' => self.text(into)?,
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
                 _ => {}
@@ -255,6 +277,17 @@ impl Questions {
             None => unfit(&format!("it ends at byte {at}")),
         }
     }
+}
+
+/// What some bytes from a place on say.
+fn parsed<T: DeserializeOwned>(bytes: &[u8], offset: u64) -> io::Result<T> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| unfit(&format!("no UTF-8 text behind byte {offset}")))?;
+    serde_json::from_str(text).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or_default();
+        unfit(&format!("{reason}, behind byte {offset}"))
+    })
 }
 
 fn unfit(reason: &str) -> io::Error {

@@ -10,7 +10,11 @@ fn row(number: usize) -> (String, String, Option<usize>) {
     let begin = number * number % 37;
     let context = format!("{}xyz{}", "a".repeat(begin), "b".repeat(number % 23));
     let question = "q".repeat(1 + number % 4);
-    (question, context, (number % 5 != 0).then_some(begin))
+    (
+        question,
+        context,
+        (!number.is_multiple_of(5)).then_some(begin),
+    )
 }
 
 fn line(number: usize) -> String {
@@ -156,7 +160,7 @@ fn answers_are_written_in_several_ways_and_checked() {
     );
     assert_eq!(
         found("[{\"text\": \"xy\", \"answer_start\": 2, \"id\": 7}]"),
-        [3..5]
+        vec![3..5]
     );
     for none in [
         "[]",
@@ -319,16 +323,44 @@ fn a_document_of_squad_is_read_from_any_question() {
         ("{\"data\": []} 1", "`1` before byte"),
         (
             "{\"data\": [{\"paragraphs\": [{\"qas\": []}]}]}",
-            "missing field `context`, in the paragraph at byte 26",
+            "missing field `context`, behind byte 26",
+        ),
+        (
+            "{\"data\": [{\"title\": \"a\"}]}",
+            "missing field `paragraphs`",
+        ),
+        ("{\"data\": [], \"data\": []}", "duplicate field `data`"),
+        (
+            "{\"data\": [{\"paragraphs\": [], \"paragraphs\": []}]}",
+            "duplicate field `paragraphs`",
+        ),
+        ("{\"more\": [1}, \"data\": []}", "behind byte 9"),
+        ("{\"more\": [1}], \"data\": []}", "behind byte 9"),
+        (
+            "{\"n\": 1 2, \"data\": []}",
+            "trailing characters, behind byte 6",
+        ),
+        (
+            "{\"n\": nil, \"data\": []}",
+            "expected ident, behind byte 6",
         ),
         (&good[..good.len() / 2], "it ends at byte"),
-        (&good[..good.len() - 3], "it ends at byte"),
+        (&good[..good.len() - 2], "it ends at byte"),
     ] {
         let path = write(&folder, "bad.json", content);
         let error = Stream::squad(&path).expect_err(content);
         assert_eq!(error.code, "SC0911", "{content}: {error}");
         assert!(error.message.contains(said), "{content}: {error}");
     }
+    let path = write(&folder, "bad.json", b"{\"n\": \"\xff\", \"data\": []}");
+    let error = Stream::squad(&path).expect_err("no UTF-8");
+    assert!(error.message.contains("no UTF-8 text"), "{error}");
+    let path = write(
+        &folder,
+        "escaped.json",
+        document(7).replace("\"data\": [{", "\"d\\u0061ta\": [{"),
+    );
+    same(Stream::squad(&path), Dataset::squad(&path));
     let outside = good.replace("\"answer_start\": 1}", "\"answer_start\": 900}");
     let path = write(&folder, "outside.json", outside);
     same(Stream::squad(&path), Dataset::squad(&path));
@@ -412,4 +444,118 @@ fn workers_have_the_windows_that_they_have_of_a_data_set() {
     };
     same(held.clone().seen_by_each(2), stream.clone().seen_by_each(2));
     same(held.owned_by(2, |row| owners[row]), stream.by_files(2));
+}
+
+/// A model that hides words takes the questions as pairs of texts.
+#[test]
+fn questions_are_texts_where_nobody_asks_for_answers() {
+    let folder = TempDir::new().expect("a folder");
+    let path = lines(&folder, "questions.jsonl", 0..700);
+    let stream = Stream::jsonl(&path).expect("questions");
+    let encode = |example: &stratoscope_data::Example| {
+        encode_example(&Letters, example, 12, TokensOf::Texts)
+    };
+    let as_texts = StreamTokens {
+        encode: Arc::new(encode),
+        tokenizer: &Letters,
+        max_length: 12,
+        masking: None,
+        keeps_lengths: false,
+    };
+    let encoded = stream.tokenize(as_texts, &mut |_, _| Ok(()));
+    let encoded = encoded.expect("it can be tokenized");
+    assert_eq!((encoded.len(), encoded.report().rows), (700, 700));
+    let rows: usize = batches(&encoded.shuffle(3, 0), 32)
+        .iter()
+        .map(Batch::size)
+        .sum();
+    assert_eq!(rows, 700);
+}
+
+/// What other writers make of missing answers: nulls in place of an answer, of its begin, of all answers.
+#[test]
+fn missing_answers_are_those_of_a_data_set() {
+    let folder = TempDir::new().expect("a folder");
+    const LISTS: &str = "optional group answers { \
+        optional group text (LIST) { repeated group list { optional binary element (UTF8); } } \
+        optional group answer_start (LIST) { repeated group list { optional int32 element; } } }";
+    // Of each answer its levels: 4 is a value, 3 a null in a list, 2 an empty list, 1 no list, 0 nothing at all.
+    let file = |name: &str, answers: &[(&str, i16, i32, i16)]| {
+        let columns = format!(
+            "message rows {{ required binary question (UTF8); required binary context (UTF8); {LISTS} }}"
+        );
+        let columns = parse_message_type(&columns).expect("a schema");
+        let path = folder.path().join(name);
+        let file = fs::File::create(&path).expect("room");
+        let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::default());
+        let mut writer = writer.expect("room");
+        let mut group = writer.next_row_group().expect("room");
+        let rows = answers.len();
+        for text in ["q", "abc"] {
+            let texts: Vec<ByteArray> = vec![text.into(); rows];
+            let mut column = group.next_column().expect("room").expect("texts");
+            let written = column
+                .typed::<ByteArrayType>()
+                .write_batch(&texts, None, None);
+            written.expect("room");
+            column.close().expect("room");
+        }
+        let repeated = vec![0; rows];
+        let given = answers.iter().filter(|it| it.1 == 4);
+        let texts: Vec<ByteArray> = given.map(|it| it.0.into()).collect();
+        let levels: Vec<i16> = answers.iter().map(|it| it.1).collect();
+        let mut column = group.next_column().expect("room").expect("answers");
+        let typed = column.typed::<ByteArrayType>();
+        typed
+            .write_batch(&texts, Some(&levels), Some(&repeated))
+            .expect("room");
+        column.close().expect("room");
+        let given = answers.iter().filter(|it| it.3 == 4);
+        let starts: Vec<i32> = given.map(|it| it.2).collect();
+        let levels: Vec<i16> = answers.iter().map(|it| it.3).collect();
+        let mut column = group.next_column().expect("room").expect("begins");
+        let typed = column.typed::<Int32Type>();
+        typed
+            .write_batch(&starts, Some(&levels), Some(&repeated))
+            .expect("room");
+        column.close().expect("room");
+        group.close().expect("room");
+        writer.close().expect("room");
+        path
+    };
+    for (name, answers) in [
+        (
+            "missing",
+            vec![("b", 4, 1, 4), ("", 2, 0, 2), ("", 1, 0, 1), ("", 0, 0, 0)],
+        ),
+        ("no-text", vec![("b", 4, 1, 4), ("", 3, 1, 4)]),
+        ("no-begin", vec![("b", 4, 0, 3)]),
+    ] {
+        let path = file(name, &answers);
+        same(Stream::parquet(&path), Dataset::parquet(&path));
+    }
+    let path = folder.path().join("missing");
+    assert_eq!(Stream::parquet(path).expect("questions").len(), 4);
+    // All of them missing, in a column of texts.
+    let path = folder.path().join("none.parquet");
+    let columns = "message rows { required binary question (UTF8); required binary context (UTF8); optional binary answers (UTF8); }";
+    let columns = parse_message_type(columns).expect("a schema");
+    let file = fs::File::create(&path).expect("room");
+    let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::default());
+    let mut writer = writer.expect("room");
+    let mut group = writer.next_row_group().expect("room");
+    for levels in [None, None, Some([0_i16, 0])] {
+        let texts: Vec<ByteArray> = match levels {
+            None => vec!["q".into(), "c".into()],
+            Some(_) => Vec::new(),
+        };
+        let mut column = group.next_column().expect("room").expect("texts");
+        let typed = column.typed::<ByteArrayType>();
+        let levels = levels.as_ref().map(|levels| &levels[..]);
+        typed.write_batch(&texts, levels, None).expect("room");
+        column.close().expect("room");
+    }
+    group.close().expect("room");
+    writer.close().expect("room");
+    same(Stream::parquet(&path), Dataset::parquet(&path));
 }

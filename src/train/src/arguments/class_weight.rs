@@ -316,8 +316,12 @@ pub(crate) fn weighted_sum(
 ) -> Tensor<1> {
     match (classes, of_examples) {
         (None, None) => loss.sum(outputs, labels),
-        (Some(classes), None) => classes.sum(loss, outputs, labels),
-        (classes, Some(weights)) => {
+        // A function sees all examples at once.
+        (Some(classes), None) if !matches!(loss, Loss::Own(_)) => {
+            classes.sum(loss, outputs, labels)
+        }
+        (classes, weights) => {
+            let weights = weights.unwrap_or_default();
             let of_class = |class: Option<usize>| match (classes, class) {
                 (Some(classes), Some(class)) => classes.of(class),
                 _ => 1.0,

@@ -8,7 +8,6 @@ use stratoscope_render::text;
 use super::Callback;
 use crate::count::{Count, IntoCount};
 use crate::metric::Metric;
-use crate::metric::own::is_low_better;
 use crate::problem;
 use crate::report::history::EpochRecord;
 
@@ -194,14 +193,14 @@ impl Monitor {
 
     /// Its value at the end of an epoch, turned so that lower is better; `None` where the epoch has
     /// none, or it is undefined.
-    pub(crate) fn value(&self, epoch: &EpochRecord) -> Option<f64> {
+    pub(crate) fn value(&self, epoch: &EpochRecord, known: &[Metric]) -> Option<f64> {
         let named = |name: &str, loss: f64, metrics: &[crate::report::history::Measured]| match name
         {
             "loss" => Some(loss),
             _ => {
                 let metric = metrics.iter().find(|metric| metric.name == name)?;
-                let low_is_better =
-                    Metric::by_name(name).is_some_and(Metric::is_distance) || is_low_better(name);
+                let own = known.iter().find(|metric| metric.name() == name);
+                let low_is_better = own.is_some_and(|metric| metric.is_low_good());
                 metric
                     .value
                     .map(|value| if low_is_better { value } else { -value })
@@ -247,7 +246,8 @@ mod tests {
 
     #[test]
     fn a_loss_is_better_low_and_a_metric_high() {
-        let value = |name: &str| Monitor(name.to_owned()).value(&epoch());
+        let known = [Metric::Accuracy, Metric::Rmse];
+        let value = |name: &str| Monitor(name.to_owned()).value(&epoch(), &known);
         assert_eq!(value("loss"), Some(1.5));
         assert_eq!(value("val_loss"), Some(0.75));
         assert_eq!(value("accuracy"), Some(-0.25));
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(value("val_f1"), None);
         let mut epoch = epoch();
         epoch.metrics[0].name = "rmse";
-        assert_eq!(Monitor("rmse".to_owned()).value(&epoch), Some(0.25));
+        assert_eq!(Monitor("rmse".to_owned()).value(&epoch, &known), Some(0.25));
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
 pub(crate) mod on_gpu;
-mod own;
+pub(crate) mod own;
 mod sparse_categorical_crossentropy;
 pub(crate) mod tokens;
 

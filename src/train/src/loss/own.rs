@@ -3,14 +3,18 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_diagnostics::Diagnostic;
+use stratoscope_render::text;
 
 use super::Loss;
 use super::labels::column;
 use crate::panics::panicked;
+use crate::problem;
 
 /// A function as a loss, by [`Loss::of_classes`] or [`Loss::of_numbers`]. A copy is the same function, which is kept to
 /// the end of the program: a model, its runs and its history all name it.
@@ -20,6 +24,8 @@ pub struct OwnLoss(&'static Kept);
 struct Kept {
     name: String,
     compute: Compute,
+    /// What was wrong with it while it was trained with, until somebody asks.
+    failed: Mutex<Option<String>>,
 }
 
 /// The loss of each example, [B].
@@ -79,7 +85,12 @@ impl Loss {
 impl OwnLoss {
     fn keep(name: String, compute: Compute) -> Loss {
         // Losses are copied into every step of a run; one that is never freed is a few bytes.
-        Loss::Own(Self(Box::leak(Box::new(Kept { name, compute }))))
+        let failed = Mutex::default();
+        Loss::Own(Self(Box::leak(Box::new(Kept {
+            name,
+            compute,
+            failed,
+        }))))
     }
 
     /// What the user calls it.
@@ -92,75 +103,115 @@ impl OwnLoss {
         matches!(self.0.compute, Compute::Numbers(_))
     }
 
+    /// The loss of each example, [B, 1]; not numbers where the function has failed, which [`failure`] tells.
     pub(super) fn rows(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
-        Some(self.each(outputs, labels)?.unsqueeze_dim(1))
+        let losses = match self.each(outputs.clone(), labels)? {
+            Ok(losses) => losses,
+            Err(said) => {
+                let mut failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(said);
+                let rows: Tensor<1> = outputs.sum_dim(1).squeeze_dim(1);
+                rows.mul_scalar(f32::NAN)
+            }
+        };
+        Some(losses.unsqueeze_dim(1))
     }
 
-    /// The loss of each example; `None` for labels of another kind.
-    fn each(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<1>> {
-        match (&self.0.compute, labels) {
+    /// The loss of each example, or why there is none; `None` for labels of another kind.
+    fn each(self, outputs: Tensor<2>, labels: &Labels) -> Option<Result<Tensor<1>, String>> {
+        const OPERATION: &str = "loss of one's own";
+        let ([rows, _], device) = (outputs.dims(), outputs.device());
+        let losses = match (&self.0.compute, labels) {
             (Compute::Classes(compute), Labels::Classes(classes)) => {
                 let classes = TensorData::new(classes.clone(), [classes.len()]);
-                let classes = Tensor::<1, Int>::from_data(classes, &outputs.device().inner());
-                Some(operation!(
-                    "loss of one's own",
-                    [outputs],
-                    compute(outputs, classes)
-                ))
+                let classes = Tensor::<1, Int>::from_data(classes, &device.inner());
+                caught(|| operation!(OPERATION, [outputs], compute(outputs, classes)))
             }
             (Compute::Numbers(compute), labels) => {
-                let numbers = column(labels, &outputs.device(), |number| number)?;
-                let [outputs, numbers] = [outputs, numbers].map(|it| it.flatten(0, 1));
-                Some(operation!(
-                    "loss of one's own",
-                    [outputs],
-                    compute(outputs, numbers)
-                ))
+                let numbers = column(labels, &device, |number| number)?;
+                let numbers = numbers.flatten(0, 1);
+                caught(|| {
+                    operation!(
+                        OPERATION,
+                        [outputs],
+                        compute(outputs.flatten(0, 1), numbers)
+                    )
+                })
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        let losses = losses.and_then(|losses| match losses.dims() {
+            [found] if found == rows => Ok(losses),
+            [1] => Err("makes one number: it adds up or averages, which the step does".to_owned()),
+            [found] => Err(format!("makes {found} losses")),
+        });
+        Some(losses.map_err(|said| format!("of {} it {said}", text::count(rows, "example"))))
     }
 
-    /// Why it cannot be trained with, by what it makes of two examples with so many outputs.
+    /// Why it cannot be trained with, by what it makes of one example and of several with so many outputs.
     pub(crate) fn objection(self, outputs: usize) -> Option<String> {
-        const ROWS: usize = 2;
+        // Not as many as outputs: a loss of each class would be taken for one of each example.
+        let several = if outputs == 3 { 4 } else { 3 };
+        [several, 1]
+            .into_iter()
+            .find_map(|rows| self.objection_to(rows, outputs))
+    }
+
+    fn objection_to(self, rows: usize, outputs: usize) -> Option<String> {
         let (outputs, labels) = match self.0.compute {
             Compute::Classes(_) => {
-                let last = outputs.saturating_sub(1) as i32;
-                (outputs, Labels::Classes(vec![0, last]))
+                let classes = (0..rows).map(|row| (row % outputs.max(1)) as i32);
+                (outputs, Labels::Classes(classes.collect()))
             }
-            Compute::Numbers(_) => (1, Labels::Values(vec![0.0, 1.0])),
+            Compute::Numbers(_) => (1, Labels::Values((0..rows).map(|row| row as f32).collect())),
         };
-        let numbers = (0..ROWS * outputs).map(|at| 0.1 * (at % 7) as f32 - 0.2);
-        let numbers = TensorData::new(numbers.collect::<Vec<_>>(), [ROWS, outputs]);
-        let tried = catch_unwind(AssertUnwindSafe(|| {
-            let outputs = Tensor::<2>::from_data(numbers, &Device::flex().autodiff());
-            let outputs = outputs.require_grad();
-            let losses = self.each(outputs.clone(), &labels)?;
-            let [found] = losses.dims();
-            if found != ROWS {
-                let of = match found {
-                    1 => "one number: it adds up or averages, which the step does",
-                    _ => "another number of losses",
-                };
-                return Some(format!("of {ROWS} examples it makes {of}"));
-            }
-            let gradient = losses.is_tracked().then(|| {
-                let gradients = losses.sum().backward();
-                outputs.grad(&gradients)
-            });
-            match gradient.flatten() {
-                Some(_) => None,
-                None => {
-                    Some("it does not depend on the outputs by operations of tensors".to_owned())
-                }
-            }
-        }));
-        tried.unwrap_or_else(|panic| {
-            let said = panicked(panic.as_ref());
-            Some(format!("of {ROWS} examples it panicked: {said}"))
-        })
+        let numbers = (0..rows * outputs).map(|at| 0.1 * (at % 7) as f32 - 0.2);
+        let numbers = TensorData::new(numbers.collect::<Vec<_>>(), [rows, outputs]);
+        let outputs = Tensor::<2>::from_data(numbers, &Device::flex().autodiff()).require_grad();
+        let losses = match self.each(outputs.clone(), &labels)? {
+            Ok(losses) => losses,
+            Err(said) => return Some(said),
+        };
+        let gradient = losses.is_tracked().then(|| {
+            let gradients = losses.sum().backward();
+            outputs.grad(&gradients)
+        });
+        match gradient.flatten() {
+            Some(_) => None,
+            None => Some("it does not depend on the outputs by operations of tensors".to_owned()),
+        }
     }
+}
+
+/// What a function makes, or the words of its panic.
+fn caught(work: impl FnOnce() -> Tensor<1>) -> Result<Tensor<1>, String> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|panic| format!("panicked: {}", panicked(panic.as_ref())))
+}
+
+/// SC0103 for a loss of one's own that has failed since it was asked the last time.
+///
+/// # Errors
+/// SC0103.
+pub(crate) fn failure(loss: Loss) -> stratoscope_diagnostics::Result<()> {
+    let Loss::Own(OwnLoss(kept)) = loss else {
+        return Ok(());
+    };
+    let said = kept
+        .failed
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    match said {
+        Some(said) => Err(Box::new(refused(loss, said))),
+        None => Ok(()),
+    }
+}
+
+/// SC0103 for a function that is no loss.
+pub(crate) fn refused(loss: Loss, why: String) -> Diagnostic {
+    let expects = "a function that returns the loss of each example";
+    problem::bad_value("compile", "loss", loss, expects).why(why)
 }
 
 /// The same function, not another one that does the same.
@@ -242,5 +293,15 @@ mod tests {
         });
         let said = objection(wrong, 3).expect("it panics");
         assert!(said.contains("it panicked"), "{said}");
+        // As many losses as classes, and none for a single example.
+        let of_classes =
+            Loss::of_classes("classes", |outputs, _| outputs.mean_dim(0).squeeze_dim(0));
+        let said = objection(of_classes, 2).expect("they are of classes");
+        assert!(said.contains("of 3 examples it makes 2 losses"), "{said}");
+        let of_several = Loss::of_classes("several", |outputs, classes: Tensor<1, Int>| {
+            outputs.gather(1, classes.unsqueeze_dim(1)).squeeze::<1>()
+        });
+        let said = objection(of_several, 3).expect("one example is none");
+        assert!(said.contains("of 1 example it panicked"), "{said}");
     }
 }

@@ -9,6 +9,7 @@ mod correct;
 mod correlation;
 mod distance;
 mod entities;
+mod exact_sum;
 mod f1;
 mod mcc;
 pub(crate) mod own;
@@ -283,6 +284,14 @@ impl Metric {
     /// Whether it is a distance of outputs and labels: the lower the better.
     pub(crate) fn is_distance(self) -> bool {
         matches!(self, Self::Mae | Self::Mse | Self::Rmse)
+    }
+
+    /// Whether low values are good.
+    pub(crate) fn is_low_good(self) -> bool {
+        match self {
+            Self::Own(metric) => metric.is_low_good(),
+            other => other.is_distance(),
+        }
     }
 
     /// Its value for a split; `None` where it is undefined.

@@ -1,16 +1,19 @@
 //! Metrics of one's own: a function from the outputs for an example and its label to a number, of which the mean over the
 //! split is shown. Keras takes such a function in `metrics`, too.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_data::{Label, Labels};
+use stratoscope_diagnostics::{Diagnostic, Result, Severity};
 
 use super::Metric;
+use super::exact_sum::ExactSum;
+use crate::context::warnings::notice;
 use crate::panics::panicked;
+use crate::problem;
 
 /// A function as a metric, by [`Metric::mean_of`]. A copy is the same function, which is kept to the end of the program.
 #[derive(Clone, Copy)]
@@ -18,11 +21,13 @@ pub struct OwnMetric(&'static Kept);
 
 struct Kept {
     name: String,
-    of_example: Box<dyn Fn(&[f32], Label) -> f64 + Send + Sync>,
+    is_low_good: bool,
+    of_example: OfExample,
+    /// What it said when it panicked, until the user is told; then nothing, and it is not called any more.
+    panicked: Mutex<Option<Option<String>>>,
 }
 
-/// The names of those whose low values are good.
-static LOW: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+type OfExample = Arc<dyn Fn(&[f32], Label) -> f64 + Send + Sync>;
 
 impl Metric {
     /// A metric of one's own: the mean over the split of what `of_example` makes of the outputs for an example and its
@@ -43,38 +48,57 @@ impl Metric {
         name: impl Into<String>,
         of_example: impl Fn(&[f32], Label) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        let name = name.into();
-        LOW.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&name);
-        // Metrics are copied into every run and its history; one that is never freed is a few bytes.
-        Self::Own(OwnMetric(Box::leak(Box::new(Kept {
-            name,
-            of_example: Box::new(of_example),
-        }))))
+        OwnMetric::keep(name.into(), false, Arc::new(of_example))
     }
 
     /// The same, of which low values are good, such as a distance.
     #[must_use]
     pub fn lower_is_better(self) -> Self {
-        if let Self::Own(OwnMetric(kept)) = self {
-            let mut low = LOW.lock().unwrap_or_else(PoisonError::into_inner);
-            low.insert(kept.name.clone());
+        match self {
+            Self::Own(OwnMetric(kept)) => {
+                OwnMetric::keep(kept.name.clone(), true, Arc::clone(&kept.of_example))
+            }
+            other => other,
         }
-        self
     }
 }
 
 impl OwnMetric {
+    fn keep(name: String, is_low_good: bool, of_example: OfExample) -> Metric {
+        // Metrics are copied into every run and its history; one that is never freed is a few bytes.
+        Metric::Own(Self(Box::leak(Box::new(Kept {
+            name,
+            is_low_good,
+            of_example,
+            panicked: Mutex::default(),
+        }))))
+    }
+
+    /// Whether low values are good.
+    pub(super) fn is_low_good(self) -> bool {
+        self.0.is_low_good
+    }
+
     /// Its name in tables.
     pub(super) fn name(self) -> &'static str {
         &self.0.name
     }
 
-    /// What it makes of an example; not a number where it panics, which Rust reports.
+    /// What it makes of an example; not a number from the first panic on.
     fn of_example(self, outputs: &[f32], label: Label) -> f64 {
+        let mut failed = self
+            .0
+            .panicked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if failed.is_some() {
+            return f64::NAN;
+        }
         let call = AssertUnwindSafe(|| (self.0.of_example)(outputs, label));
-        catch_unwind(call).unwrap_or(f64::NAN)
+        catch_unwind(call).unwrap_or_else(|panic| {
+            *failed = Some(Some(panicked(panic.as_ref()).to_owned()));
+            f64::NAN
+        })
     }
 
     /// Why it cannot be measured, by what it makes of a label and so many outputs.
@@ -89,10 +113,32 @@ impl OwnMetric {
     }
 }
 
-/// Whether low values of the metric of a name are good, as far as it is of one's own.
-pub(crate) fn is_low_better(name: &str) -> bool {
-    let low = LOW.lock().unwrap_or_else(PoisonError::into_inner);
-    low.contains(name)
+/// Tells of metrics of one's own that have panicked since it was told the last time.
+///
+/// # Errors
+/// SC0103, where it is denied.
+pub(crate) fn tell(metrics: &[Metric]) -> Result<()> {
+    let own = metrics.iter().filter_map(|metric| match metric {
+        Metric::Own(OwnMetric(kept)) => Some(kept),
+        _ => None,
+    });
+    for kept in own {
+        let mut failed = kept.panicked.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = failed.as_mut().and_then(Option::take);
+        drop(failed);
+        if let Some(said) = said {
+            let expects = "a function that returns a number for every example";
+            let found = problem::bad_value("compile", "metrics", &kept.name, expects);
+            let found = found.why(format!(
+                "of an example it panicked: {said}; from there on it is undefined"
+            ));
+            notice(Diagnostic {
+                severity: Severity::Warning,
+                ..found
+            })?;
+        }
+    }
+    Ok(())
 }
 
 impl PartialEq for OwnMetric {
@@ -112,7 +158,11 @@ impl Hash for OwnMetric {
 
 impl fmt::Debug for OwnMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OwnMetric({})", self.0.name)
+        let low = match self.0.is_low_good {
+            true => ", lower is better",
+            false => "",
+        };
+        write!(f, "OwnMetric({}{low})", self.0.name)
     }
 }
 
@@ -120,8 +170,8 @@ impl fmt::Debug for OwnMetric {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Means {
     metric: OwnMetric,
-    /// One number an example. They are added up in the order of their size, whoever has counted which.
-    values: Vec<f64>,
+    examples: u64,
+    sum: ExactSum,
 }
 
 impl Means {
@@ -133,7 +183,8 @@ impl Means {
         });
         let empty = |metric| Self {
             metric,
-            values: Vec::new(),
+            examples: 0,
+            sum: ExactSum::default(),
         };
         own.map(empty).collect()
     }
@@ -153,38 +204,46 @@ impl Means {
             return;
         }
         let rows = labels.into_iter().zip(outputs.chunks_exact(width));
-        let values = rows.filter_map(|(label, row)| Some(self.metric.of_example(row, label?)));
-        self.values.extend(values);
+        for value in rows.filter_map(|(label, row)| Some(self.metric.of_example(row, label?))) {
+            self.examples += 1;
+            self.sum.add(value);
+        }
     }
 
     /// Adds what another replica has counted.
     pub(super) fn merge(&mut self, other: &Self) {
-        self.values.extend_from_slice(&other.values);
-        self.values.sort_by(f64::total_cmp);
+        self.examples += other.examples;
+        self.sum.merge(&other.sum);
     }
 
     /// The mean for a metric; `None` if it is another one's, of no example, or no number.
     pub(super) fn mean(&self, metric: OwnMetric) -> Option<f64> {
-        if self.metric != metric || self.values.is_empty() {
+        if self.metric != metric || self.examples == 0 {
             return None;
         }
-        let mut values = self.values.clone();
-        values.sort_by(f64::total_cmp);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let mean = self.sum.value() / self.examples as f64;
         Some(mean).filter(|mean| mean.is_finite())
     }
 
-    /// A number an example.
-    pub(super) fn state(&self) -> &[f64] {
-        &self.values
+    /// The number of examples, that of the numbers after it, and these.
+    pub(super) fn state(&self) -> Vec<f64> {
+        let parts = self.sum.parts();
+        let mut state = vec![self.examples as f64, parts.len() as f64];
+        state.extend(parts);
+        state
     }
 
-    /// The same metric with what [`state`](Self::state) gave.
-    pub(super) fn with_state(&self, values: &[f64]) -> Self {
-        Self {
-            values: values.to_vec(),
-            ..self.clone()
-        }
+    /// The same metric with what [`state`](Self::state) gave at the begin of some numbers, and the others; `None` for numbers
+    /// that are no such state.
+    pub(super) fn with_state<'s>(&self, state: &'s [f64]) -> Option<(Self, &'s [f64])> {
+        let (&[examples, count], rest) = state.split_first_chunk()?;
+        let (parts, rest) = rest.split_at_checked(count as usize)?;
+        let restored = Self {
+            metric: self.metric,
+            examples: examples as u64,
+            sum: ExactSum::of(parts),
+        };
+        Some((restored, rest))
     }
 }
 
@@ -232,14 +291,19 @@ mod tests {
     }
 
     #[test]
-    fn which_values_are_good_is_known_by_name() {
+    fn which_values_are_good_is_said() {
         let metric = distance();
-        assert!(!is_low_better("distance"));
-        let metric = metric.lower_is_better();
-        assert!(is_low_better("distance") && metric.name() == "distance");
+        let low = metric.lower_is_better();
+        assert!(!metric.is_low_good() && low.is_low_good());
+        assert_eq!(
+            (low.name(), format!("{low:?}")),
+            (
+                "distance",
+                "Own(OwnMetric(distance, lower is better))".to_owned()
+            )
+        );
         assert_eq!(Metric::Accuracy.lower_is_better(), Metric::Accuracy);
-        let _again = distance();
-        assert!(!is_low_better("distance"), "the newest of a name counts");
+        assert!(Metric::Mae.is_low_good());
     }
 
     #[test]
@@ -253,6 +317,9 @@ mod tests {
         assert_eq!(own.objection(3, Label::Class(0)), None);
         let mut tally = Tally::of_classes(2).measuring(&[panics], true);
         tally.add(&Labels::Classes(vec![0]), &[0.0, 1.0]);
+        tally.add(&Labels::Classes(vec![1]), &[0.0, 1.0]);
         assert_eq!(panics.value(&tally), None);
+        let failed = own.0.panicked.lock().expect("nobody holds it").clone();
+        assert!(failed.is_some_and(|said| said.is_some_and(|it| it.contains("index out of"))));
     }
 }

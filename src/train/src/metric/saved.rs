@@ -41,13 +41,13 @@ impl Tally {
         if !self.own.is_empty() {
             let bytes = bytes("metrics.own")?;
             let numbers = numbers(bytes, bytes.len() / size_of::<u64>())?;
-            if !numbers.len().is_multiple_of(self.own.len()) {
-                return None;
-            }
             let numbers: Vec<f64> = numbers.into_iter().map(f64::from_bits).collect();
-            let examples = numbers.len() / self.own.len();
-            for (at, own) in tally.own.iter_mut().enumerate() {
-                *own = own.with_state(&numbers[at * examples..(at + 1) * examples]);
+            let mut left = numbers.as_slice();
+            for own in &mut tally.own {
+                (*own, left) = own.with_state(left)?;
+            }
+            if !left.is_empty() {
+                return None;
             }
         }
         if !self.ranks.is_empty() {

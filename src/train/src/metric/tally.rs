@@ -211,10 +211,10 @@ impl Tally {
         if let Some(pieces) = &self.pieces {
             state.push(("metrics.tokens", vec![5], counts(&pieces.state())));
         }
-        if let Some(first) = self.own.first() {
-            let numbers = self.own.iter().flat_map(Means::state);
-            let bytes = numbers.flat_map(|number| number.to_le_bytes()).collect();
-            let shape = vec![self.own.len(), first.state().len()];
+        if !self.own.is_empty() {
+            let numbers: Vec<f64> = self.own.iter().flat_map(Means::state).collect();
+            let shape = vec![numbers.len()];
+            let bytes = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
             state.push(("metrics.own", shape, bytes));
         }
         if let Some(entities) = &self.entities {

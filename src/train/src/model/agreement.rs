@@ -9,7 +9,8 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Rule};
 
-use crate::loss::Loss;
+use crate::arguments::StrategyChoice;
+use crate::loss::{Loss, own};
 use crate::metric::{Answers, Metric};
 use crate::network::{Activation, Task};
 use crate::network::{Files, Network};
@@ -22,6 +23,7 @@ pub(crate) fn errors<N: Network>(
     state: &ModelState<N>,
     loss: Option<Loss>,
     metrics: &[Metric],
+    choice: &StrategyChoice,
 ) -> Vec<Diagnostic> {
     let files = &state.files;
     let activation = state.step.replicas.first().output_activation();
@@ -31,7 +33,7 @@ pub(crate) fn errors<N: Network>(
                 .or_else(|| of_pairs(loss, files.task()))
                 .or_else(|| of_loss(loss, files.classes(), files.task()))
                 .or_else(|| of_activation(loss, files.classes(), activation))
-                .or_else(|| of_own(loss, state))
+                .or_else(|| of_own(loss, state, choice))
         })
         .into_iter()
         .collect();
@@ -40,6 +42,7 @@ pub(crate) fn errors<N: Network>(
             .iter()
             .filter_map(|&metric| of_metric(metric, loss, files)),
     );
+    problems.extend(of_names(metrics));
     problems
 }
 
@@ -92,17 +95,21 @@ fn of_loss(loss: Loss, classes: Option<usize>, task: Task) -> Option<Diagnostic>
 }
 
 /// SC0103 for a loss of one's own that is none, or that would have to leave its process.
-fn of_own<N: Network>(loss: Loss, state: &ModelState<N>) -> Option<Diagnostic> {
+fn of_own<N: Network>(
+    loss: Loss,
+    state: &ModelState<N>,
+    choice: &StrategyChoice,
+) -> Option<Diagnostic> {
     let Loss::Own(own) = loss else {
         return None;
     };
-    let refused = |expects: &str, why: String| {
-        Some(problem::bad_value("compile", "loss", loss, expects).why(why))
-    };
-    let strategy = state.step.replicas.strategy();
+    // One that is bound by this very `compile!`, too.
+    let bound = state.step.replicas.strategy().cloned();
+    let strategy = bound.or_else(|| state.to_be_bound(choice));
     if strategy.is_some_and(|strategy| strategy.team().is_some()) {
+        let expects = "a loss that all workers have";
         let why = "a function does not travel to worker processes; the other strategies take it";
-        return refused("a loss that all workers have", why.to_owned());
+        return Some(problem::bad_value("compile", "loss", loss, expects).why(why));
     }
     let files = &state.files;
     // A head of answers has an output a position.
@@ -111,8 +118,7 @@ fn of_own<N: Network>(loss: Loss, state: &ModelState<N>) -> Option<Diagnostic> {
         Task::Masked => files.vocabulary().unwrap_or(1),
         _ => files.classes().unwrap_or(1),
     };
-    let why = own.objection(outputs)?;
-    refused("a function that returns the loss of each example", why)
+    own.objection(outputs).map(|why| own::refused(loss, why))
 }
 
 /// SC0305 for a softmax over the only output, whatever the loss.
@@ -186,11 +192,48 @@ fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<D
     };
     let why = match files.classes() {
         Some(classes) => own.objection(classes, Label::Class(0)),
-        None if answers == Answers::TwoClasses => own.objection(1, Label::Class(0)),
+        // Its labels may be classes or numbers.
+        None if answers == Answers::TwoClasses => own
+            .objection(1, Label::Class(0))
+            .and_then(|_| own.objection(1, Label::Value(0.0))),
         None => own.objection(1, Label::Value(0.0)),
     };
     let expects = "a function of outputs and a label";
     Some(problem::bad_value("compile", "metrics", metric, expects).why(why?))
+}
+
+/// SC0103 for metrics of one's own that would be taken for something else, or for each other.
+fn of_names(metrics: &[Metric]) -> Vec<Diagnostic> {
+    const TAKEN: [&str; 5] = [
+        "loss",
+        "learning_rate",
+        "epoch",
+        "seconds",
+        "sequences_per_second",
+    ];
+    let own = metrics.iter().enumerate();
+    let own = own.filter(|(_, metric)| matches!(metric, Metric::Own(_)));
+    let found = own.filter_map(|(at, metric)| {
+        let name = metric.name();
+        let is_plain = |sign: char| sign.is_alphanumeric() || "_-@.".contains(sign);
+        let others = metrics.iter().enumerate();
+        let mut others = others.filter(|(other, _)| *other != at);
+        let why = if name.is_empty() || !name.chars().all(is_plain) {
+            "its name is a column of tables and files: letters, digits, `_`, `-`, `.` and `@`"
+        } else if Metric::by_name(name).is_some()
+            || TAKEN.contains(&name)
+            || name.starts_with("val_")
+        {
+            "this name stands for something else in histories, files and for early stopping"
+        } else if others.any(|(_, other)| other.name() == name) {
+            "two metrics of one name cannot be told apart"
+        } else {
+            return None;
+        };
+        let expects = "a metric with a name of its own";
+        Some(problem::bad_value("compile", "metrics", format!("{name:?}"), expects).why(why))
+    });
+    found.collect()
 }
 
 /// What will work, and is probably not what was meant.

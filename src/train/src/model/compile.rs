@@ -180,7 +180,7 @@ impl Findings {
 
     /// Whether loss, metrics and optimizer agree with the head and with each other.
     fn check_agreement<N: Network>(&mut self, state: &ModelState<N>, args: &CompileArgs) {
-        let problems = agreement::errors(state, args.loss, &args.metrics);
+        let problems = agreement::errors(state, args.loss, &args.metrics, &args.strategy);
         self.problems.extend(problems);
         if let Some(optimizer) = &args.optimizer {
             let parameters = state.step.replicas.first().parameters();

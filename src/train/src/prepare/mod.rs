@@ -13,6 +13,7 @@ mod spans;
 mod splits;
 mod stream;
 mod texts;
+mod weights;
 mod words;
 
 pub(crate) use choices::choosable;
@@ -152,6 +153,7 @@ pub(crate) fn encode_data(
     match data {
         Data::Held(data) => encode(files, head, data, max_length, call).map(Split::Held),
         Data::Streamed(stream) => {
+            weights::checked(data, call)?;
             let max_length = checked_length(files, max_length, call)?;
             let tokens = (max_length, keeps_lengths);
             stream::encode(files, head, stream, tokens, call).map(Split::Streamed)
@@ -196,6 +198,7 @@ pub(crate) fn encode(
         }
         .error());
     }
+    weights::checked(Data::Held(data), call)?;
     let max_length = checked_length(files, max_length, call)?;
     let data = match files.classes() {
         Some(classes) if files.task() == Task::Words => {

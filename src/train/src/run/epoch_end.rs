@@ -8,6 +8,7 @@ use stratoscope_diagnostics::Result;
 use crate::callbacks::{Flow, Monitor};
 use crate::context::events::EpochEnded;
 use crate::context::interrupt;
+use crate::metric::own;
 use crate::network::{Files, Network};
 use crate::report::history::{EpochRecord, Evaluation};
 use crate::run::epochs::Drive;
@@ -46,6 +47,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             seconds: progress.epoch_seconds,
             sequences_per_second: examples as f64 / progress.epoch_seconds,
         };
+        own::tell(&self.run.settings.compiled.metrics)?;
         let best = self.compare(&record)?;
         let progress = &mut self.run.progress;
         let asked_before = progress.stops;
@@ -108,9 +110,10 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// Whether the epoch is the best so far, by what is monitored.
     fn compare(&mut self, record: &EpochRecord) -> Result<bool> {
+        let known = &self.run.settings.compiled.metrics;
         let (value, min_delta, keep) = match &self.run.plan.stopping {
-            Some(it) => (it.monitor.value(record), it.min_delta, it.restore),
-            None => (Monitor::default().value(record), 0.0, false),
+            Some(it) => (it.monitor.value(record, known), it.min_delta, it.restore),
+            None => (Monitor::default().value(record, known), 0.0, false),
         };
         (self.run.progress).compare(self.lease, value, min_delta, keep)
     }

@@ -12,7 +12,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
-use crate::loss::Loss;
+use crate::loss::{Loss, own};
 use crate::network::Network;
 use crate::optimizer::squares_on_device;
 
@@ -98,7 +98,7 @@ pub(super) fn forward_backward_of<N: Network>(
         .map(|device| device.training())
         .collect();
     let (given_up, stop) = (stop, stop.clone());
-    let alone = replicas.len() == 1;
+    let (alone, loss) = (replicas.len() == 1, pass.loss);
     let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
         let (part, share): (Option<Batch>, usize) = (part, share);
         let mut accumulated: GradientsAccumulator<N> = accumulated;
@@ -125,6 +125,7 @@ pub(super) fn forward_backward_of<N: Network>(
     let inputs = inputs.collect();
     let computed = || replicas.compute_each_replica(inputs, work);
     let done = guarded(replicas.devices(), false, computed)?;
+    own::failure(loss)?;
     let (accumulated, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
     if given_up.is_given_up() {
         return Ok((accumulated, None));

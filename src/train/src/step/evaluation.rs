@@ -10,7 +10,7 @@ use stratoscope_strategy::{Origin, Replicas};
 use super::forward::{PREFETCHED, forward, interrupted};
 use crate::context::interrupt;
 use crate::loss::Loss;
-use crate::metric::{Metric, Tallies, Tally};
+use crate::metric::{Metric, Tallies, Tally, own};
 use crate::network::{Network, Task};
 use crate::report::history::{Evaluation, Measured};
 
@@ -65,6 +65,7 @@ pub(crate) fn evaluate_batches<N: Network>(
         }
         progress(examples);
     }
+    own::tell(metrics)?;
     let tally = tallies.read();
     Ok(Evaluation {
         loss: sum / examples as f64,

@@ -11,7 +11,7 @@ use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
 
 use crate::arguments::class_weight::weighted_sum;
 use crate::context::interrupt;
-use crate::loss::Loss;
+use crate::loss::{Loss, own};
 use crate::network::Network;
 use crate::step::failures::{failed, guarded};
 
@@ -65,6 +65,7 @@ pub(crate) fn forward<N: Network>(
     let inputs = batch.split(replicas.len());
     let computed = || replicas.for_each_replica(inputs, work);
     let done = guarded(replicas.devices(), false, computed)?;
+    loss.map_or(Ok(()), own::failure)?;
     if given_up.is_given_up() {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::{StepSettings, StepState};
 use crate::arguments::class_weight::weighted_sum;
-use crate::loss::Loss;
+use crate::loss::{Loss, own};
 use crate::network::Network;
 
 /// The name under which what a network puts out is seen.
@@ -48,6 +48,7 @@ impl<N: Network> StepState<N> {
         let names = Arc::new(names);
         let (shares, taps) = (shares.to_vec(), taps.to_vec());
         let (given_up, stop) = (stop, stop.clone());
+        let pass_loss = pass.loss;
         let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
             let part = part?;
             let run = || {
@@ -86,6 +87,7 @@ impl<N: Network> StepState<N> {
         let inputs = batch.split(replicas.len());
         let collectives = replicas.collectives();
         let done = collectives.unlogged(|| replicas.compute_each_replica(inputs, work))?;
+        own::failure(pass_loss)?;
         if given_up.is_given_up() {
             return Ok(None);
         }

@@ -6,8 +6,8 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
-    BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs, IntoLoss, Loss, MeanSquaredError,
-    Model, Network, SGD, accuracy,
+    BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs, IntoLoss, LoadOptions, Loss,
+    MeanSquaredError, Model, Network, SGD, accuracy,
 };
 use tempfile::TempDir;
 
@@ -90,8 +90,11 @@ fn a_weight_is_how_often_an_example_counts() {
     };
     let numbers = sentences.examples.iter().enumerate().map(number);
     let numbers = Dataset::from_examples(numbers, Vec::new(), "numbers");
-    let one =
-        || BertForSequenceClassification::from_pretrained(path, 1).expect("the fixture loads");
+    let options = LoadOptions::new().num_labels(1).new_head();
+    let one = || {
+        BertForSequenceClassification::from_pretrained_with(path, &options)
+            .expect("the fixture loads")
+    };
     same(one, &numbers, MeanSquaredError.into_loss().expect("a loss"));
 
     let binary = BinaryCrossentropy { from_logits: true };
@@ -231,6 +234,23 @@ fn a_column_of_weights_is_read_by_data_sets_and_streams() {
     let of_held = losses(&|model, args| last(model.fit(&held, args).expect("it trains")));
     let of_stream = losses(&|model, args| last(model.fit(&stream, args).expect("it trains")));
     assert!(of_held == of_stream, "{} {}", of_held.0, of_stream.0);
+
+    // What no function of ours has set is checked, too.
+    for wrong in [f32::NAN, -1.0] {
+        let mut data = held.clone();
+        data.examples[3].weight = wrong;
+        let args = FitArgs::new().verbose(false);
+        let model = load(&tiny_bert(0.1));
+        let compiling = CompileArgs::new()
+            .optimizer(SGD::new(0.5))
+            .loss(cross_entropy());
+        model.compile(compiling).expect("valid arguments");
+        let error = model.fit(&data, args).expect_err("it is no weight");
+        assert!(
+            error.code == "SC0915" && error.message.contains("row 3"),
+            "{error}"
+        );
+    }
 
     // Another weight is other data.
     let kept = folder.path().join("run");

@@ -1,5 +1,7 @@
 //! Losses and metrics of one's own: functions in place of the usual ones, under every strategy, policy and way to go on.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 use stratoscope_data::{Dataset, Label};
@@ -8,12 +10,13 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     AdamW, BertForQuestionAnswering, BertForSentenceEmbedding, BertForSequenceClassification,
-    CompileArgs, EarlyStopping, FitArgs, History, Loss, Metric, accuracy,
+    CompileArgs, EarlyStopping, FitArgs, History, LoadOptions, Loss, Metric, accuracy,
 };
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near_weights, cross_entropy, load, plain_args, recipe, sentences, tiny_bert, weights,
+    assert_near_weights, cross_entropy, heard, load, mirrored, plain_args, recipe, sentences,
+    tiny_bert, weights,
 };
 use crate::workers::workers;
 
@@ -133,12 +136,47 @@ fn early_stopping_knows_which_values_are_good() {
         model.fit(&data, args).expect("it trains").best_epoch
     };
     // A number that rises with every call.
-    let calls = std::sync::atomic::AtomicU32::new(0);
+    let calls = AtomicU32::new(0);
     let rising = Metric::mean_of("rising", move |_, _| {
-        f64::from(calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+        f64::from(calls.fetch_add(1, Ordering::Relaxed))
     });
     assert_eq!(best(rising), Some(2));
     assert_eq!(best(rising.lower_is_better()), Some(0));
+}
+
+/// One that fails where `compile!` has not looked is an error of the run, and of a metric a warning.
+#[test]
+fn a_function_that_fails_on_the_way_is_said() {
+    let data = sentences(8);
+    for strategy in [None, mirrored()] {
+        let calls = AtomicU32::new(0);
+        let late = Loss::of_classes("late", move |outputs, _| {
+            assert!(calls.fetch_add(1, Ordering::Relaxed) < 4, "too often");
+            outputs.sum_dim(1).squeeze_dim(1)
+        });
+        let model = model(strategy, plain_args().loss(late));
+        let problem = model.fit(&data, fit()).expect_err("it fails");
+        let shown = format!("{problem:?}");
+        assert!(
+            problem.code == "SC0103" && shown.contains("too often"),
+            "{shown}"
+        );
+    }
+    let metric = Metric::mean_of("third", |_, label| match label {
+        Label::Class(2) => panic!("no third class"),
+        _ => 1.0,
+    });
+    let model = model(None, plain_args().metrics([metric, accuracy()]));
+    let (history, told) = heard(&["SC0103"], || model.fit(&data, fit()));
+    let history = history.expect("it trains");
+    assert!(
+        history
+            .epochs
+            .iter()
+            .all(|it| it.metrics[0].value.is_none())
+    );
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(format!("{told:?}").contains("no third class"), "{told:?}");
 }
 
 #[test]
@@ -219,7 +257,8 @@ fn what_cannot_be_trained_or_measured_with_is_refused_by_compile() {
     );
     let folder = tiny_bert(0.0);
     let path = folder.path().to_str().expect("a path in UTF-8");
-    let one = BertForSequenceClassification::from_pretrained(path, 1);
+    let one = LoadOptions::new().num_labels(1).new_head();
+    let one = BertForSequenceClassification::from_pretrained_with(path, &one);
     let one = one.expect("the fixture loads");
     let problem = one
         .compile(plain_args().loss(own()))
@@ -232,6 +271,19 @@ fn what_cannot_be_trained_or_measured_with_is_refused_by_compile() {
     let problem = answerer.compile(args.metrics([distance()]));
     let problem = problem.expect_err("a metric of classes");
     assert!(problem.code == "SC0103" && format!("{problem:?}").contains("Metric::mean_of"));
+
+    // Names that stand for something else, or for another metric.
+    for name in ["accuracy", "loss", "val_gap", "", "a,b", "two\nlines"] {
+        let metric = Metric::mean_of(name, |_, _| 0.0);
+        refused(
+            plain_args().metrics([metric]),
+            "a metric with a name of its own",
+        );
+    }
+    refused(
+        plain_args().metrics([distance(), distance()]),
+        "two metrics of one name",
+    );
 
     // A function does not travel to other processes; what it measures does not have to.
     let team = workers(2);

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
@@ -380,14 +380,21 @@ pub(super) fn read<N: Network>(
     }
     state.moments = moments_from(state, moments, layout, &mut tensors, &file)?;
     if let Some(tallies) = &state.tallies {
+        let asked = RefCell::new(BTreeSet::new());
         let counts = |copy: usize, name: &str| {
-            let found = file.tensor(&of_metrics(copy, name));
+            let name = of_metrics(copy, name);
+            let found = file.tensor(&name);
+            asked.borrow_mut().insert(name);
             // Nothing was written of what is empty.
             Some(found.map_or(&[][..], |view| view.data()))
         };
         let counted = tallies.with_states(counts);
         state.tallies = Some(counted.ok_or("the counts of the metrics are of another kind")?);
-        tensors.left.retain(|name, _| !name.starts_with("metrics."));
+        let asked = asked.into_inner();
+        tensors.left.retain(|name, _| !asked.contains(name));
+        if tensors.left.keys().any(|name| name.starts_with("metrics.")) {
+            return Err("it has counts of metrics that are kept in another way now".to_owned());
+        }
     }
     tensors
         .left
