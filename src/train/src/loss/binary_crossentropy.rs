@@ -62,6 +62,7 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::labels::sum_of;
 
     #[track_caller]
@@ -69,7 +70,11 @@ mod tests {
         let outputs = cases.map(|(output, _)| [output]);
         let labels = cases.map(|(_, label)| label).to_vec();
         let outputs = Tensor::<2>::from_floats(outputs, &Device::flex());
-        let found = sum_of(loss, outputs, &Labels::Values(labels));
+        let found = sum_of(
+            Loss::BinaryCrossentropy(loss),
+            outputs,
+            &Labels::Values(labels),
+        );
         assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
     }
 
@@ -116,7 +121,7 @@ mod tests {
         let loss = BinaryCrossentropy { from_logits: true }.label_smoothing(0.0);
         let sum = |labels: Labels| {
             let outputs = Tensor::<2>::from_floats([[1.0], [-0.5]], &Device::flex());
-            sum_of(loss, outputs, &labels)
+            sum_of(Loss::BinaryCrossentropy(loss), outputs, &labels)
         };
         let numbers = sum(Labels::Values(vec![1.0, 0.0]));
         assert_eq!(sum(Labels::Classes(vec![1, 0])), numbers);

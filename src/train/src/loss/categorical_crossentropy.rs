@@ -51,8 +51,8 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
-    use crate::loss::SparseCategoricalCrossentropy;
     use crate::loss::labels::sum_of;
+    use crate::loss::{Loss, SparseCategoricalCrossentropy};
 
     const OUTPUTS: [[f32; 3]; 2] = [[2.0, 0.0, -1.0], [0.5, 0.5, 0.0]];
 
@@ -67,8 +67,12 @@ mod tests {
             let dense = CategoricalCrossentropy { from_logits }.label_smoothing(0.0);
             let sparse = SparseCategoricalCrossentropy { from_logits };
             let (dense, sparse) = (
-                sum_of(dense, outputs(), &labels),
-                sum_of(sparse, outputs(), &labels),
+                sum_of(Loss::CategoricalCrossentropy(dense), outputs(), &labels),
+                sum_of(
+                    Loss::SparseCategoricalCrossentropy(sparse),
+                    outputs(),
+                    &labels,
+                ),
             );
             assert!((dense - sparse).abs() < 1e-6, "{dense} {sparse}");
         }
@@ -78,7 +82,11 @@ mod tests {
     fn smoothing_is_keras_formula() {
         // y (1 − α) + α / C, α = 0.3, C = 3: 0.8 for the label's class, 0.1 for the others.
         let loss = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.3);
-        let found = sum_of(loss, outputs(), &Labels::Classes(vec![0, 1]));
+        let found = sum_of(
+            Loss::CategoricalCrossentropy(loss),
+            outputs(),
+            &Labels::Classes(vec![0, 1]),
+        );
         let log_softmax = |row: [f32; 3]| {
             let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
             row.map(|x| f64::from(x) - sum.ln())

@@ -73,7 +73,7 @@ mod tests {
         let outputs =
             Tensor::<2>::from_floats([[0.6], [0.4], [0.4], [0.6]], &burn::tensor::Device::flex());
         let labels = Labels::Classes(vec![0, 1, 0, 0]);
-        let sum = sum_of(Hinge, outputs, &labels);
+        let sum = sum_of(Loss::Hinge(Hinge), outputs, &labels);
         let expected = 2.0 * (1.1 + 1.5);
         assert!((sum - expected).abs() < 1e-6 * expected, "{sum}");
     }

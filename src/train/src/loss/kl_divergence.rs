@@ -73,7 +73,11 @@ mod tests {
             for (label, outputs) in rows {
                 let tensor = Tensor::<2>::from_floats([outputs], &Device::flex());
                 let labels = Labels::Classes(vec![label]);
-                let found = sum_of(KlDivergence { from_logits }, tensor, &labels);
+                let found = sum_of(
+                    Loss::KlDivergence(KlDivergence { from_logits }),
+                    tensor,
+                    &labels,
+                );
                 let shares = outputs.map(f64::from);
                 let shares = if from_logits {
                     of_logits(shares)

@@ -34,8 +34,7 @@ pub(super) fn errors(outputs: Tensor<2>, labels: &Labels) -> Tensor<2> {
 
 /// The sum over the rows of outputs.
 #[cfg(test)]
-pub(super) fn sum_of(loss: impl crate::IntoLoss, outputs: Tensor<2>, labels: &Labels) -> f64 {
-    let loss = loss.into_loss().expect("a loss");
+pub(super) fn sum_of(loss: super::Loss, outputs: Tensor<2>, labels: &Labels) -> f64 {
     f64::from(loss.sum(outputs, labels).into_scalar::<f32>())
 }
 

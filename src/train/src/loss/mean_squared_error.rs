@@ -23,12 +23,16 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::labels::sum_of;
 
     #[test]
     fn a_sum_of_squares() {
         let outputs = Tensor::<2>::from_floats([[1.0], [4.0]], &Device::flex());
         let labels = Labels::Values(vec![3.0, 1.0]);
-        assert_eq!(sum_of(MeanSquaredError, outputs, &labels), 13.0);
+        assert_eq!(
+            sum_of(Loss::MeanSquaredError(MeanSquaredError), outputs, &labels),
+            13.0
+        );
     }
 }

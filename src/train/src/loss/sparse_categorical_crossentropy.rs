@@ -53,11 +53,13 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::labels::sum_of;
 
     fn loss(from_logits: bool, outputs: [[f32; 3]; 2], labels: [i32; 2]) -> f32 {
         let outputs = Tensor::<2>::from_floats(outputs, &Device::flex());
-        let loss = SparseCategoricalCrossentropy { from_logits };
+        let loss =
+            Loss::SparseCategoricalCrossentropy(SparseCategoricalCrossentropy { from_logits });
         sum_of(loss, outputs, &Labels::Classes(labels.to_vec())) as f32
     }
 

@@ -7,11 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_data::{Label, Labels};
-use stratoscope_diagnostics::{Diagnostic, Result, Severity};
+use stratoscope_diagnostics::{Diagnostic, Severity};
 
 use super::Metric;
 use super::exact_sum::ExactSum;
-use crate::context::warnings::notice;
 use crate::panics::panicked;
 use crate::problem;
 
@@ -23,7 +22,7 @@ struct Kept {
     name: String,
     is_low_good: bool,
     of_example: OfExample,
-    /// What it said when it panicked, until the user is told; then nothing, and it is not called any more.
+    /// What it said when it panicked, until that is shown. From then on it is not called any more.
     panicked: Mutex<Option<Option<String>>>,
 }
 
@@ -113,32 +112,23 @@ impl OwnMetric {
     }
 }
 
-/// Tells of metrics of one's own that have panicked since it was told the last time.
-///
-/// # Errors
-/// SC0103, where it is denied.
-pub(crate) fn tell(metrics: &[Metric]) -> Result<()> {
-    let own = metrics.iter().filter_map(|metric| match metric {
-        Metric::Own(OwnMetric(kept)) => Some(kept),
-        _ => None,
+/// SC0103, as a warning, for each metric of one's own that has panicked, once.
+pub(crate) fn failures(metrics: &[Metric]) -> Vec<Diagnostic> {
+    let failed = metrics.iter().filter_map(|metric| {
+        let Metric::Own(OwnMetric(kept)) = metric else {
+            return None;
+        };
+        let mut panicked = kept.panicked.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = panicked.as_mut()?.take()?;
+        let expects = "a function that returns a number for every example";
+        let found = problem::bad_value("compile", "metrics", &kept.name, expects);
+        let why = format!("of an example it panicked: {said}; from there on it is undefined");
+        Some(Diagnostic {
+            severity: Severity::Warning,
+            ..found.why(why)
+        })
     });
-    for kept in own {
-        let mut failed = kept.panicked.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = failed.as_mut().and_then(Option::take);
-        drop(failed);
-        if let Some(said) = said {
-            let expects = "a function that returns a number for every example";
-            let found = problem::bad_value("compile", "metrics", &kept.name, expects);
-            let found = found.why(format!(
-                "of an example it panicked: {said}; from there on it is undefined"
-            ));
-            notice(Diagnostic {
-                severity: Severity::Warning,
-                ..found
-            })?;
-        }
-    }
-    Ok(())
+    failed.collect()
 }
 
 impl PartialEq for OwnMetric {

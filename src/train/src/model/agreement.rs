@@ -216,8 +216,6 @@ fn of_names(metrics: &[Metric]) -> Vec<Diagnostic> {
     let found = own.filter_map(|(at, metric)| {
         let name = metric.name();
         let is_plain = |sign: char| sign.is_alphanumeric() || "_-@.".contains(sign);
-        let others = metrics.iter().enumerate();
-        let mut others = others.filter(|(other, _)| *other != at);
         let why = if name.is_empty() || !name.chars().all(is_plain) {
             "its name is a column of tables and files: letters, digits, `_`, `-`, `.` and `@`"
         } else if Metric::by_name(name).is_some()
@@ -225,8 +223,8 @@ fn of_names(metrics: &[Metric]) -> Vec<Diagnostic> {
             || name.starts_with("val_")
         {
             "this name stands for something else in histories, files and for early stopping"
-        } else if others.any(|(_, other)| other.name() == name) {
-            "two metrics of one name cannot be told apart"
+        } else if metrics[..at].iter().any(|other| other.name() == name) {
+            "two metrics have this name"
         } else {
             return None;
         };

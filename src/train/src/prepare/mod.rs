@@ -5,6 +5,7 @@
 mod choices;
 mod labels;
 mod masked;
+mod overlap;
 mod pairs;
 mod run_data;
 mod sets;
@@ -121,7 +122,7 @@ pub(crate) fn splits(
         let finding = [
             match (train, validation) {
                 (Data::Held(train), Data::Held(data)) => splits::overlap(train, data, is_tail),
-                _ => stream::overlap(train, validation)?,
+                _ => overlap::of_streams(train, validation)?,
             },
             match files.task() {
                 Task::Masked | Task::Set => None,

@@ -1,17 +1,13 @@
 //! A stream before the first step: labels by what its first pass has counted, texts in one pass over their tokens, some at a
 //! time. What is said of a data set in memory is said here too, in the same words.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use stratoscope_data::{
-    Data, Dataset, Encoded, EncodedExample, EncodedStream, Example, Stream, StreamTokens, TokensOf,
+    Dataset, Encoded, EncodedExample, EncodedStream, Example, Stream, StreamTokens, TokensOf,
     encode_example,
 };
-use stratoscope_diagnostics::rules::{
-    DataOfOtherHead, HeadWritten, LabelOutOfRange, SplitsOverlap,
-};
+use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, LabelOutOfRange};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::{
@@ -25,9 +21,6 @@ use crate::problem;
 
 /// Examples by which a stream is described.
 const SAMPLE: usize = 512;
-
-/// Rows of the smaller of two streams whose rows are compared: 160 MB of hashes.
-const MOST_COMPARED: usize = 4 << 20;
 
 /// Checks a stream against a model, and counts its tokens.
 ///
@@ -315,130 +308,6 @@ pub(crate) fn in_memory_only(
 ) -> Box<Diagnostic> {
     let expects = "a data set in memory, such as `Dataset::csv(…)?`: this run has a stream";
     Box::new(problem::bad_value(call, argument, given, expects).why(why))
-}
-
-/// SC0701 where one of the two splits is a stream, and only the other one in memory, or both are.
-///
-/// # Errors
-/// SC0911 if a file has changed.
-pub(super) fn overlap(train: Data<'_>, validation: Data<'_>) -> Result<Option<Diagnostic>> {
-    let (held, stream, train_is_held) = match (train, validation) {
-        (Data::Held(held), Data::Streamed(stream)) => (held, stream, true),
-        (Data::Streamed(stream), Data::Held(held)) => (held, stream, false),
-        (Data::Streamed(train), Data::Streamed(validation)) => {
-            return overlap_of_streams(train, validation);
-        }
-        (Data::Held(_), Data::Held(_)) => return Ok(None),
-    };
-    type Key = (String, Option<String>, Option<Vec<String>>);
-    let key = |it: &Example| -> Key {
-        (
-            it.text.clone(),
-            it.pair.clone(),
-            it.choices().map(<[String]>::to_vec),
-        )
-    };
-    let mut known: HashMap<Key, Vec<usize>> = HashMap::new();
-    for (index, example) in held.examples.iter().enumerate() {
-        known.entry(key(example)).or_default().push(index);
-    }
-    let mut rule = SplitsOverlap {
-        shared: 0,
-        validation: validation.len(),
-        first: Vec::new(),
-        other_label: 0,
-        one_data_set: false,
-    };
-    for portion in stream.portions() {
-        for example in &portion?.examples {
-            // Each validation example counts once, however often it is trained on.
-            let found: Vec<usize> = match train_is_held {
-                true => known
-                    .get(&key(example))
-                    .and_then(|all| all.first())
-                    .into_iter()
-                    .copied()
-                    .collect(),
-                false => known.remove(&key(example)).unwrap_or_default(),
-            };
-            for index in found {
-                let other = &held.examples[index];
-                let rows = match train_is_held {
-                    true => (other.row, example.row),
-                    false => (example.row, other.row),
-                };
-                rule.shared += 1;
-                rule.other_label += usize::from(other.label_name != example.label_name);
-                if rule.first.len() < 5 {
-                    rule.first.push((rows.0, rows.1, shown(example)));
-                }
-            }
-        }
-    }
-    Ok((rule.shared > 0).then(|| rule.diagnostic()))
-}
-
-/// The text of an example, or both.
-fn shown(example: &Example) -> String {
-    match &example.pair {
-        Some(pair) => format!("{} | {pair}", example.text),
-        None => example.text.clone(),
-    }
-}
-
-/// SC0701 of two streams, by hashes of 64 bits of their rows. About 40 bytes a row of the smaller one are in memory; where
-/// both have more rows than [`MOST_COMPARED`], nothing is said.
-fn overlap_of_streams(train: &Stream, validation: &Stream) -> Result<Option<Diagnostic>> {
-    if train.len().min(validation.len()) > MOST_COMPARED {
-        return Ok(None);
-    }
-    let hash = |value: &dyn Fn(&mut DefaultHasher)| {
-        let mut hasher = DefaultHasher::new();
-        value(&mut hasher);
-        hasher.finish()
-    };
-    let row = |it: &Example| hash(&|hasher| (&it.text, &it.pair, it.choices()).hash(hasher));
-    let label = |it: &Example| hash(&|hasher| it.label_name.hash(hasher));
-    let mut wanted: Option<HashSet<u64>> = None;
-    if validation.len() < train.len() {
-        let wanted = wanted.insert(HashSet::new());
-        for portion in validation.portions() {
-            wanted.extend(portion?.examples.iter().map(row));
-        }
-    }
-    // The first training row of each, and its label.
-    let mut known: HashMap<u64, (usize, u64)> = HashMap::new();
-    for portion in train.portions() {
-        for example in &portion?.examples {
-            let row = row(example);
-            if wanted.as_ref().is_none_or(|wanted| wanted.contains(&row)) {
-                known.entry(row).or_insert((example.row, label(example)));
-            }
-        }
-    }
-    let mut rule = SplitsOverlap {
-        shared: 0,
-        validation: validation.len(),
-        first: Vec::new(),
-        other_label: 0,
-        one_data_set: false,
-    };
-    if known.is_empty() {
-        return Ok(None);
-    }
-    for portion in validation.portions() {
-        for example in &portion?.examples {
-            let Some(&(theirs, of_theirs)) = known.get(&row(example)) else {
-                continue;
-            };
-            rule.shared += 1;
-            rule.other_label += usize::from(of_theirs != label(example));
-            if rule.first.len() < 5 {
-                rule.first.push((theirs, example.row, shown(example)));
-            }
-        }
-    }
-    Ok((rule.shared > 0).then(|| rule.diagnostic()))
 }
 
 /// The largest number that a label is, and whether one is outside of what a binary loss takes.

@@ -8,6 +8,7 @@ use stratoscope_diagnostics::Result;
 use crate::callbacks::{Flow, Monitor};
 use crate::context::events::EpochEnded;
 use crate::context::interrupt;
+use crate::context::warnings::notice;
 use crate::metric::own;
 use crate::network::{Files, Network};
 use crate::report::history::{EpochRecord, Evaluation};
@@ -47,7 +48,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             seconds: progress.epoch_seconds,
             sequences_per_second: examples as f64 / progress.epoch_seconds,
         };
-        own::tell(&self.run.settings.compiled.metrics)?;
+        let failures = own::failures(&self.run.settings.compiled.metrics);
+        failures.into_iter().try_for_each(notice)?;
         let best = self.compare(&record)?;
         let progress = &mut self.run.progress;
         let asked_before = progress.stops;

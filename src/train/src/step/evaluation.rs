@@ -9,6 +9,7 @@ use stratoscope_strategy::{Origin, Replicas};
 
 use super::forward::{PREFETCHED, forward, interrupted};
 use crate::context::interrupt;
+use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::metric::{Metric, Tallies, Tally, own};
 use crate::network::{Network, Task};
@@ -65,7 +66,7 @@ pub(crate) fn evaluate_batches<N: Network>(
         }
         progress(examples);
     }
-    own::tell(metrics)?;
+    own::failures(metrics).into_iter().try_for_each(notice)?;
     let tally = tallies.read();
     Ok(Evaluation {
         loss: sum / examples as f64,

@@ -167,7 +167,7 @@ fn a_function_that_fails_on_the_way_is_said() {
         _ => 1.0,
     });
     let model = model(None, plain_args().metrics([metric, accuracy()]));
-    let (history, told) = heard(&["SC0103"], || model.fit(&data, fit()));
+    let (history, notices) = heard(&["SC0103"], || model.fit(&data, fit()));
     let history = history.expect("it trains");
     assert!(
         history
@@ -175,8 +175,8 @@ fn a_function_that_fails_on_the_way_is_said() {
             .iter()
             .all(|it| it.metrics[0].value.is_none())
     );
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(format!("{told:?}").contains("no third class"), "{told:?}");
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(format!("{notices:?}").contains("no third class"));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn what_cannot_be_trained_or_measured_with_is_refused_by_compile() {
     }
     refused(
         plain_args().metrics([distance(), distance()]),
-        "two metrics of one name",
+        "two metrics have this name",
     );
 
     // A function does not travel to other processes; what it measures does not have to.
