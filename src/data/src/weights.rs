@@ -28,9 +28,13 @@ impl Dataset {
     /// # Errors
     /// SC0704 unless there are as many weights as examples; SC0915 for a weight that is negative or not finite, and if all
     /// are 0.
-    pub fn with_weights(mut self, weights: impl IntoIterator<Item = f64>) -> Result<Self> {
+    pub fn with_weights<W: Into<f64>>(
+        mut self,
+        weights: impl IntoIterator<Item = W>,
+    ) -> Result<Self> {
         // As they are kept: a number may be too large for that, or so small that it is 0.
-        let weights: Vec<f32> = weights.into_iter().map(|weight| weight as f32).collect();
+        let weights = weights.into_iter().map(|weight| weight.into() as f32);
+        let weights: Vec<f32> = weights.collect();
         if weights.len() != self.len() {
             let rule = LengthMismatch {
                 first: "examples".to_owned(),
@@ -123,6 +127,9 @@ mod tests {
             "{weighted}"
         );
         assert_eq!(data().weights_in_words(), None);
+        assert!(
+            data().with_weights([1, 2, 3]).is_ok() && data().with_weights([1.0_f32; 3]).is_ok()
+        );
         assert!(weighted.take(1).to_plain().contains("from 0.5 to 0.5"));
         let code = |weights: &[f64]| {
             let problem = data().with_weights(weights.to_vec());

@@ -69,16 +69,21 @@ impl Translator<'_> {
                 .filter(|it| it.kind != Kind::None)
         };
         let x = given("x").ok_or(format!("`{name}` gets no data"))?;
-        let data = self.data_of(x, given("y"))?;
+        let data = self.weighted(x, given("y"), given("sample_weight"))?;
+        let is_weighted = given("y").is_some();
         let mut parts = Vec::new();
         for (place, value) in call.arguments.iter().enumerate().skip(2) {
-            if let Some(argument) = names.get(place) {
+            if let Some(&argument) = names.get(place)
+                && !(argument == "sample_weight" && is_weighted)
+            {
                 self.fit_argument(name, argument, value, &mut parts)?;
             }
         }
         for keyword in &call.keywords {
             let argument = keyword.name.as_str();
-            if matches!(argument, "x" | "y") || keyword.value.kind == Kind::None {
+            let is_data =
+                matches!(argument, "x" | "y") || (argument == "sample_weight" && is_weighted);
+            if is_data || keyword.value.kind == Kind::None {
                 continue;
             }
             let is_known = names.contains(&argument)
@@ -129,6 +134,27 @@ impl Translator<'_> {
         }
     }
 
+    /// The data of `x` and `y`, with the weights of its examples, where they are given beside `y`.
+    fn weighted(
+        &mut self,
+        x: &Value,
+        y: Option<&Value>,
+        weights: Option<&Value>,
+    ) -> Result<Pipeline, Why> {
+        let mut data = self.data_of(x, y)?;
+        if let (Some(_), Some(given)) = (y, weights) {
+            let what = "a weight for each row, such as `vec![1.0, 0.5]`";
+            let weights = self.array(given, what)?;
+            // A variable may be used again.
+            let weights = match weights.strip_prefix('&') {
+                Some(name) => format!("{name}.clone()"),
+                None => weights,
+            };
+            data.rust = format!("{}.with_weights({weights})?", data.rust);
+        }
+        Ok(data)
+    }
+
     fn fit_argument(
         &mut self,
         call: &str,
@@ -146,7 +172,7 @@ impl Translator<'_> {
             "callbacks" if call == "fit" => parts.extend(self.callbacks(value)),
             "validation_data" => {
                 let data = match value.elements() {
-                    Some([x, y, ..]) => self.data_of(x, Some(y))?,
+                    Some([x, y, rest @ ..]) => self.weighted(x, Some(y), rest.first())?,
                     _ => self.data_of(value, None)?,
                 };
                 add(parts, "validation_data", data.rust);

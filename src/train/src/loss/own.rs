@@ -28,18 +28,21 @@ struct Kept {
     failed: Mutex<Option<String>>,
 }
 
-/// The loss of each example, [B].
+/// The loss of each example, `[B]`.
 enum Compute {
-    /// From [B, C] outputs and B classes.
+    /// From outputs `[B, C]` and B classes.
     Classes(Box<dyn Fn(Tensor<2>, Tensor<1, Int>) -> Tensor<1> + Send + Sync>),
     /// From B outputs and B numbers.
     Numbers(Box<dyn Fn(Tensor<1>, Tensor<1>) -> Tensor<1> + Send + Sync>),
 }
 
 impl Loss {
-    /// A loss of one's own for a model of classes: `compute` gets the outputs of the head, [B, C], and the classes, [B], and
-    /// returns the loss of each example, [B]. It is differentiated through the operations that it does with the outputs. Of
-    /// tagged words, hidden tokens and answers it gets a row for each word, token, begin or end that counts.
+    /// A loss of one's own for a model of classes: `compute` gets the outputs of the head and the classes, and returns the
+    /// loss of each example. It is differentiated through the operations that it does with the outputs. Of tagged words,
+    /// hidden tokens and answers it gets a row for each word, token, begin or end that counts.
+    ///
+    /// # Shapes
+    /// outputs `[B, C]`, classes `[B]` → `[B]`
     ///
     /// ```
     /// use burn::tensor::{Int, Tensor, activation::log_softmax};
@@ -60,8 +63,11 @@ impl Loss {
         OwnLoss::keep(name.into(), Compute::Classes(Box::new(compute)))
     }
 
-    /// A loss of one's own for a model with one output: `compute` gets the outputs, [B], and the numbers to be predicted,
-    /// [B], and returns the loss of each example, [B].
+    /// A loss of one's own for a model with one output: `compute` gets the outputs and the numbers to be predicted, and
+    /// returns the loss of each example.
+    ///
+    /// # Shapes
+    /// outputs `[B]`, numbers `[B]` → `[B]`
     ///
     /// ```
     /// use burn::tensor::Tensor;
@@ -103,7 +109,7 @@ impl OwnLoss {
         matches!(self.0.compute, Compute::Numbers(_))
     }
 
-    /// The loss of each example, [B, 1]; not numbers where the function has failed, which [`failure`] tells.
+    /// The loss of each example, `[B, 1]`; not numbers where the function has failed, which [`failure`] tells.
     pub(super) fn rows(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let losses = match self.each(outputs.clone(), labels)? {
             Ok(losses) => losses,
