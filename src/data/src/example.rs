@@ -84,6 +84,14 @@ impl Example {
         self
     }
 
+    /// Its text, or both with `|` between them.
+    pub fn texts(&self) -> String {
+        match &self.pair {
+            Some(pair) => format!("{} | {pair}", self.text),
+            None => self.text.clone(),
+        }
+    }
+
     /// The index of its class, if it has one.
     pub fn class(&self) -> Option<usize> {
         match self.label {

@@ -97,4 +97,5 @@ pub use tags::{Entity, TagScheme};
 pub use token_cache::{Kept, TokenCache};
 pub use tokenization::{TokensOf, encode_example};
 pub use tokenize::{Encoding, Piece, Tokenize};
+pub use weights::is_weight;
 pub use words::Alignment;

@@ -156,6 +156,21 @@ pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
     )
 }
 
+/// SC0704 for weights of examples.
+pub(crate) fn lengths_of_weights(examples: usize, weights: usize) -> Problem {
+    let rule = LengthMismatch {
+        first: "examples".to_owned(),
+        first_length: examples,
+        second: "weights".to_owned(),
+        second_length: weights,
+    };
+    called(
+        "Dataset::with_weights",
+        "the lists differ in length",
+        rule.diagnostic(),
+    )
+}
+
 /// SC0704 for `x` and `y`.
 pub(crate) fn lengths_of_arrays(x: usize, y: usize) -> Problem {
     let rule = LengthMismatch {

@@ -1,7 +1,6 @@
 //! What the loss of each example is multiplied with: Keras's `sample_weight`, as a part of the data.
 
-use stratoscope_diagnostics::rules::LengthMismatch;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use crate::dataset::Dataset;
@@ -36,19 +35,9 @@ impl Dataset {
         let weights = weights.into_iter().map(|weight| weight.into() as f32);
         let weights: Vec<f32> = weights.collect();
         if weights.len() != self.len() {
-            let rule = LengthMismatch {
-                first: "examples".to_owned(),
-                first_length: self.len(),
-                second: "weights".to_owned(),
-                second_length: weights.len(),
-            };
-            let place = problem::call("Dataset::with_weights");
-            return Err(Box::new(
-                rule.diagnostic().label(place, "the lists differ in length"),
-            ));
+            return Err(problem::lengths_of_weights(self.len(), weights.len()));
         }
-        let is_wrong = |weight: &&f32| !(weight.is_finite() && **weight >= 0.0);
-        let wrong = weights.iter().find(is_wrong);
+        let wrong = weights.iter().find(|weight| !is_weight(**weight));
         if wrong.is_some() || weights.iter().all(|&weight| weight == 0.0) {
             let place = problem::call("Dataset::with_weights");
             let given = wrong.map_or_else(|| "0 for all".to_owned(), f32::to_string);
@@ -66,12 +55,21 @@ impl Dataset {
     }
 }
 
+/// Whether a number is one that a loss can be multiplied with: finite, and 0 or more.
+pub fn is_weight(number: f32) -> bool {
+    number.is_finite() && number >= 0.0
+}
+
 /// The lowest and the highest weight; nothing where all are 1.
-pub(crate) fn range(weights: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
-    let (low, high) = weights.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), weight| {
-        (low.min(weight), high.max(weight))
-    });
-    (low <= high && (low, high) != (1.0, 1.0)).then_some((low, high))
+fn range(weights: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
+    let range = weights.fold(None, |range, weight| Some(widened(range, weight)));
+    range.filter(|&range| range != (1.0, 1.0))
+}
+
+/// The lowest and the highest of some numbers and one more.
+pub(crate) fn widened(range: Option<(f32, f32)>, number: f32) -> (f32, f32) {
+    let (low, high) = range.unwrap_or((number, number));
+    (low.min(number), high.max(number))
 }
 
 /// `weighted from 0.25 to 2`.
@@ -90,7 +88,7 @@ pub(crate) fn written(
     };
     let given = fields.get(column).map_or("", String::as_str);
     match given.trim().parse::<f32>() {
-        Ok(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
+        Ok(weight) if is_weight(weight) => Ok(weight),
         _ => {
             let name = header.get(column).map_or("", String::as_str);
             let given = text::excerpt(given, 40);

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type};
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use stratoscope_data::{
     Batch, Columns, Dataset, EncodedStream, Encoding, Piece, Split, Stream, StreamTokens, Tokenize,
@@ -781,6 +781,30 @@ fn what_goes_wrong_on_the_way_is_an_error() {
     assert_eq!(Stream::csv(&path).expect_err("interrupted").code, "SC0520");
 }
 
+/// A writer of a Parquet file with small pages and these columns.
+fn parquet_writer(path: &Path, columns: &str) -> SerializedFileWriter<fs::File> {
+    let columns = parse_message_type(columns).expect("a schema");
+    let pages = WriterProperties::builder()
+        .set_data_page_row_count_limit(90)
+        .set_write_batch_size(30)
+        .build();
+    let file = fs::File::create(path).expect("room");
+    SerializedFileWriter::new(file, Arc::new(columns), Arc::new(pages)).expect("room")
+}
+
+/// Writes the next column of a group of rows: values, with their levels of definition and of repetition.
+fn add_column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, fs::File>,
+    values: &[T::T],
+    given: Option<&[i16]>,
+    repeated: Option<&[i16]>,
+) {
+    let mut column = group.next_column().expect("room").expect("a column");
+    let typed = column.typed::<T>();
+    typed.write_batch(values, given, repeated).expect("room");
+    column.close().expect("room");
+}
+
 /// A Parquet file with small pages: texts, classes that may be missing, numbers, and lists of names.
 fn parquet(
     path: PathBuf,
@@ -789,37 +813,19 @@ fn parquet(
 ) -> PathBuf {
     const COLUMNS: &str = "message rows { required binary text (UTF8); optional binary label (UTF8); \
         required int32 number; optional group tags (LIST) { repeated group list { optional binary element (UTF8); } } }";
-    let columns = parse_message_type(COLUMNS).expect("a schema");
-    let pages = WriterProperties::builder()
-        .set_data_page_row_count_limit(90)
-        .set_write_batch_size(30)
-        .build();
-    let file = fs::File::create(&path).expect("room");
-    let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::new(pages));
-    let mut writer = writer.expect("room");
+    let mut writer = parquet_writer(&path, COLUMNS);
     let mut rows = rows.enumerate().peekable();
     while rows.peek().is_some() {
         let rows: Vec<_> = rows.by_ref().take(group_rows).collect();
         let mut group = writer.next_row_group().expect("room");
         let texts: Vec<ByteArray> = rows.iter().map(|(_, row)| row.0.as_str().into()).collect();
-        let mut column = group.next_column().expect("room").expect("texts");
-        let typed = column.typed::<ByteArrayType>();
-        typed.write_batch(&texts, None, None).expect("room");
-        column.close().expect("room");
+        add_column::<ByteArrayType>(&mut group, &texts, None, None);
         let given: Vec<i16> = rows.iter().map(|(_, row)| row.1.is_some().into()).collect();
         let labels = rows.iter().filter_map(|(_, row)| row.1).map(Into::into);
         let labels: Vec<ByteArray> = labels.collect();
-        let mut column = group.next_column().expect("room").expect("labels");
-        let typed = column.typed::<ByteArrayType>();
-        typed
-            .write_batch(&labels, Some(&given), None)
-            .expect("room");
-        column.close().expect("room");
+        add_column::<ByteArrayType>(&mut group, &labels, Some(&given), None);
         let numbers: Vec<i32> = rows.iter().map(|(row, _)| *row as i32 % 11).collect();
-        let mut column = group.next_column().expect("room").expect("numbers");
-        let typed = column.typed::<Int32Type>();
-        typed.write_batch(&numbers, None, None).expect("room");
-        column.close().expect("room");
+        add_column::<Int32Type>(&mut group, &numbers, None, None);
         // Two names, no list, an empty one, a name and nothing.
         let levels = rows.iter().flat_map(|(row, _)| match row % 4 {
             0 => vec![(3, 0), (3, 1)],
@@ -834,11 +840,7 @@ fn parquet(
             _ => Vec::new(),
         });
         let names: Vec<ByteArray> = names.map(Into::into).collect();
-        let mut column = group.next_column().expect("room").expect("names");
-        let typed = column.typed::<ByteArrayType>();
-        let written = typed.write_batch(&names, Some(&given), Some(&repeated));
-        written.expect("room");
-        column.close().expect("room");
+        add_column::<ByteArrayType>(&mut group, &names, Some(&given), Some(&repeated));
         group.close().expect("room");
     }
     writer.close().expect("room");

@@ -10,10 +10,9 @@ use crate::split::{count_at, length_of};
 
 /// What is counted of tokens that are not kept.
 pub(super) struct Counted {
-    pub(super) report: TokenReport,
-    pub(super) lengths: Lengths,
-    /// How many tokens have each tag, where words have tags.
-    pub(super) tags: Vec<usize>,
+    report: TokenReport,
+    lengths: Lengths,
+    tags: Vec<usize>,
     /// Behind the last input of each row, where a row may have several.
     ends: Option<Vec<usize>>,
     rows: usize,
@@ -93,21 +92,30 @@ impl Counted {
         }
     }
 
-    /// After the last row.
-    pub(super) fn finish(&mut self) {
+    /// All that was counted.
+    pub(super) fn finished(mut self, buffer: usize) -> Counts {
         self.report.median = length_of(&self.lengths.counts, self.report.rows / 2);
-    }
-
-    /// Which inputs the rows are.
-    pub(super) fn inputs(&self) -> Inputs {
-        Inputs::new(self.rows, self.ends.clone())
-    }
-
-    /// A SHA-256 of all tokens and labels in their order, and of the size of the buffer.
-    pub(super) fn fingerprint(self, buffer: usize) -> [u8; 32] {
         let hash = self.hash.chain_update((buffer as u64).to_le_bytes());
-        hash.finalize().into()
+        Counts {
+            report: self.report,
+            lengths: self.lengths,
+            tags: self.tags,
+            inputs: Inputs::new(self.rows, self.ends),
+            fingerprint: hash.finalize().into(),
+        }
     }
+}
+
+/// What was counted in a pass.
+pub(super) struct Counts {
+    pub(super) report: TokenReport,
+    pub(super) lengths: Lengths,
+    /// How many tokens have each tag, where words have tags.
+    pub(super) tags: Vec<usize>,
+    /// Which inputs the rows are.
+    pub(super) inputs: Inputs,
+    /// A SHA-256 of all tokens and labels in their order, and of the size of the buffer.
+    pub(super) fingerprint: [u8; 32],
 }
 
 /// The positions that batches of randomly chosen rows are expected to have, where so many rows have each length: the

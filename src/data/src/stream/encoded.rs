@@ -128,20 +128,19 @@ impl Stream {
         if let Some(hidden) = hidden {
             shape = shape.with_hidden(hidden);
         }
-        counted.finish();
-        let inputs = counted.inputs();
-        shape.report = counted.report.clone();
+        let counts = counted.finished(self.buffer);
+        shape.report = counts.report;
         Ok(EncodedStream {
-            orders: [Order::of_the_files(inputs.all_pieces())].into(),
+            orders: [Order::of_the_files(counts.inputs.all_pieces())].into(),
             division: None,
-            positions: 0..inputs.len(),
-            inputs,
+            positions: 0..counts.inputs.len(),
+            inputs: counts.inputs,
             stream: self.clone(),
             encode: tokens.encode,
             shape: shape.with_unanswerable(self.index.has_unanswerable),
-            tags: std::mem::take(&mut counted.tags).into(),
-            lengths: std::mem::take(&mut counted.lengths).into(),
-            fingerprint: counted.fingerprint(self.buffer),
+            tags: counts.tags.into(),
+            lengths: counts.lengths.into(),
+            fingerprint: counts.fingerprint,
             grouped: None,
         })
     }

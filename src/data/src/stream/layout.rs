@@ -360,37 +360,32 @@ impl Layout {
     }
 
     fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
-        let label = match chosen.label {
+        let written = match chosen.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => {
                 match self.written_label(&fields, column) {
-                    Ok(label) => Some(label),
+                    Ok(label) => label,
                     Err(row) => return row,
                 }
             }
-            LabelColumn::Several(_) | LabelColumn::Absent => None,
+            LabelColumn::Several(_) | LabelColumn::Absent => String::new(),
         };
         let weight = match self.weight(line, &fields, chosen) {
             Ok(weight) => weight,
             Err(row) => return row,
         };
         let label = match chosen.label {
-            LabelColumn::Class(column) | LabelColumn::Value(column) => {
-                let label = label.unwrap_or_default();
-                match chosen.label {
-                    LabelColumn::Value(_) => match label.trim().parse::<f32>() {
-                        Ok(value) if value.is_finite() => Given::Value(value),
-                        _ => {
-                            let name = self.header.get(column).map_or("", String::as_str);
-                            let shown = text::excerpt(&label, 40);
-                            return bad(
-                                format!("`{shown}` in column `{name}` is not a number"),
-                                format!("line {line} has `{shown}` as {name}, which is no number"),
-                            );
-                        }
-                    },
-                    _ => Given::Class(label),
+            LabelColumn::Class(_) => Given::Class(written),
+            LabelColumn::Value(column) => match written.trim().parse::<f32>() {
+                Ok(value) if value.is_finite() => Given::Value(value),
+                _ => {
+                    let name = self.header.get(column).map_or("", String::as_str);
+                    let shown = text::excerpt(&written, 40);
+                    return bad(
+                        format!("`{shown}` in column `{name}` is not a number"),
+                        format!("line {line} has `{shown}` as {name}, which is no number"),
+                    );
                 }
-            }
+            },
             LabelColumn::Several(column) => {
                 let written = fields.get(column).map_or("", String::as_str);
                 Given::Several(names_in(written, self.columns.separator()))

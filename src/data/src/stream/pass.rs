@@ -18,6 +18,7 @@ use crate::example::Example;
 use crate::problem;
 use crate::source::{Columns, FieldCount, TableRow, files_named, too_many_tags};
 use crate::tags::sorted_tags;
+use crate::weights::widened;
 
 impl Index {
     /// Looks through the files.
@@ -157,8 +158,7 @@ impl Pass<'_> {
             }
             match layout.first_row(raw)? {
                 Row::Example(fields) => {
-                    let (low, high) = self.weights.unwrap_or((fields.weight, fields.weight));
-                    self.weights = Some((low.min(fields.weight), high.max(fields.weight)));
+                    self.weights = Some(widened(self.weights, fields.weight));
                     self.add(layout, at, fields.label)?;
                 }
                 Row::Dropped => {}
@@ -228,10 +228,7 @@ impl Pass<'_> {
             }
             Given::Answers(answers) => self.has_unanswerable |= answers.is_empty(),
             Given::Choice { choices, right } => self.add_choice(layout, at, &choices, right)?,
-            Given::Value(value) => {
-                let (low, high) = self.values.unwrap_or((value, value));
-                self.values = Some((low.min(value), high.max(value)));
-            }
+            Given::Value(value) => self.values = Some(widened(self.values, value)),
         }
         Ok(())
     }

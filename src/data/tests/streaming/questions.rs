@@ -47,14 +47,7 @@ fn questions_as_parquet(path: PathBuf, rows: usize, group_rows: usize, of_lists:
     let columns = format!(
         "message rows {{ required binary question (UTF8); required binary context (UTF8); {answers} }}"
     );
-    let columns = parse_message_type(&columns).expect("a schema");
-    let pages = WriterProperties::builder()
-        .set_data_page_row_count_limit(90)
-        .set_write_batch_size(30)
-        .build();
-    let file = fs::File::create(&path).expect("room");
-    let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::new(pages));
-    let mut writer = writer.expect("room");
+    let mut writer = parquet_writer(&path, &columns);
     for first in (0..rows).step_by(group_rows) {
         let rows: Vec<_> = (first..(first + group_rows).min(rows)).map(row).collect();
         let mut group = writer.next_row_group().expect("room");
@@ -67,23 +60,13 @@ fn questions_as_parquet(path: PathBuf, rows: usize, group_rows: usize, of_lists:
             rows.iter().map(|row| of(row).into()).collect()
         };
         for texts in [texts(|row| &row.0), texts(|row| &row.1)] {
-            let mut column = group.next_column().expect("room").expect("texts");
-            let typed = column.typed::<ByteArrayType>();
-            typed.write_batch(&texts, None, None).expect("room");
-            column.close().expect("room");
+            add_column::<ByteArrayType>(&mut group, &texts, None, None);
         }
         let starts: Vec<i32> = rows.iter().filter_map(|row| Some(row.2? as i32)).collect();
         let found: Vec<ByteArray> = starts.iter().map(|_| "xy".into()).collect();
-        let mut column = group.next_column().expect("room").expect("answers");
-        let typed = column.typed::<ByteArrayType>();
-        let written = typed.write_batch(&found, Some(&levels), Some(&repeated));
-        written.expect("room");
-        column.close().expect("room");
-        let mut column = group.next_column().expect("room").expect("their begins");
-        let typed = column.typed::<Int32Type>();
-        let written = typed.write_batch(&starts, Some(&levels), Some(&repeated));
-        written.expect("room");
-        column.close().expect("room");
+        let (given, repeated) = (Some(&levels[..]), Some(&repeated[..]));
+        add_column::<ByteArrayType>(&mut group, &found, given, repeated);
+        add_column::<Int32Type>(&mut group, &starts, given, repeated);
         group.close().expect("room");
     }
     writer.close().expect("room");
@@ -484,41 +467,24 @@ fn missing_answers_are_those_of_a_data_set() {
         let columns = format!(
             "message rows {{ required binary question (UTF8); required binary context (UTF8); {LISTS} }}"
         );
-        let columns = parse_message_type(&columns).expect("a schema");
         let path = folder.path().join(name);
-        let file = fs::File::create(&path).expect("room");
-        let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::default());
-        let mut writer = writer.expect("room");
+        let mut writer = parquet_writer(&path, &columns);
         let mut group = writer.next_row_group().expect("room");
         let rows = answers.len();
         for text in ["q", "abc"] {
             let texts: Vec<ByteArray> = vec![text.into(); rows];
-            let mut column = group.next_column().expect("room").expect("texts");
-            let written = column
-                .typed::<ByteArrayType>()
-                .write_batch(&texts, None, None);
-            written.expect("room");
-            column.close().expect("room");
+            add_column::<ByteArrayType>(&mut group, &texts, None, None);
         }
         let repeated = vec![0; rows];
+        let repeated = Some(&repeated[..]);
         let given = answers.iter().filter(|it| it.1 == 4);
         let texts: Vec<ByteArray> = given.map(|it| it.0.into()).collect();
         let levels: Vec<i16> = answers.iter().map(|it| it.1).collect();
-        let mut column = group.next_column().expect("room").expect("answers");
-        let typed = column.typed::<ByteArrayType>();
-        typed
-            .write_batch(&texts, Some(&levels), Some(&repeated))
-            .expect("room");
-        column.close().expect("room");
+        add_column::<ByteArrayType>(&mut group, &texts, Some(&levels), repeated);
         let given = answers.iter().filter(|it| it.3 == 4);
         let starts: Vec<i32> = given.map(|it| it.2).collect();
         let levels: Vec<i16> = answers.iter().map(|it| it.3).collect();
-        let mut column = group.next_column().expect("room").expect("begins");
-        let typed = column.typed::<Int32Type>();
-        typed
-            .write_batch(&starts, Some(&levels), Some(&repeated))
-            .expect("room");
-        column.close().expect("room");
+        add_column::<Int32Type>(&mut group, &starts, Some(&levels), repeated);
         group.close().expect("room");
         writer.close().expect("room");
         path
@@ -539,21 +505,15 @@ fn missing_answers_are_those_of_a_data_set() {
     // All of them missing, in a column of texts.
     let path = folder.path().join("none.parquet");
     let columns = "message rows { required binary question (UTF8); required binary context (UTF8); optional binary answers (UTF8); }";
-    let columns = parse_message_type(columns).expect("a schema");
-    let file = fs::File::create(&path).expect("room");
-    let writer = SerializedFileWriter::new(file, Arc::new(columns), Arc::default());
-    let mut writer = writer.expect("room");
+    let mut writer = parquet_writer(&path, columns);
     let mut group = writer.next_row_group().expect("room");
     for levels in [None, None, Some([0_i16, 0])] {
         let texts: Vec<ByteArray> = match levels {
             None => vec!["q".into(), "c".into()],
             Some(_) => Vec::new(),
         };
-        let mut column = group.next_column().expect("room").expect("texts");
-        let typed = column.typed::<ByteArrayType>();
         let levels = levels.as_ref().map(|levels| &levels[..]);
-        typed.write_batch(&texts, levels, None).expect("room");
-        column.close().expect("room");
+        add_column::<ByteArrayType>(&mut group, &texts, levels, None);
     }
     group.close().expect("room");
     writer.close().expect("room");

@@ -70,20 +70,21 @@ impl Translator<'_> {
         };
         let x = given("x").ok_or(format!("`{name}` gets no data"))?;
         let data = self.weighted(x, given("y"), given("sample_weight"))?;
-        let is_weighted = given("y").is_some();
+        let has_labels = given("y").is_some();
+        let is_data = |argument: &str| match argument {
+            "x" | "y" => true,
+            "sample_weight" => has_labels,
+            _ => false,
+        };
         let mut parts = Vec::new();
         for (place, value) in call.arguments.iter().enumerate().skip(2) {
-            if let Some(&argument) = names.get(place)
-                && !(argument == "sample_weight" && is_weighted)
-            {
+            if let Some(argument) = names.get(place).filter(|it| !is_data(it)) {
                 self.fit_argument(name, argument, value, &mut parts)?;
             }
         }
         for keyword in &call.keywords {
             let argument = keyword.name.as_str();
-            let is_data =
-                matches!(argument, "x" | "y") || (argument == "sample_weight" && is_weighted);
-            if is_data || keyword.value.kind == Kind::None {
+            if is_data(argument) || keyword.value.kind == Kind::None {
                 continue;
             }
             let is_known = names.contains(&argument)

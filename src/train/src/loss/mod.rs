@@ -43,8 +43,8 @@ const EPSILON: f32 = 1e-7;
 
 /// Rows that are parts of examples, such as the words of a text.
 struct Part {
-    /// The example of each row.
-    examples: Vec<usize>,
+    /// The example of a row.
+    example: Box<dyn Fn(usize) -> usize>,
     /// What the losses of rows make of that of an example.
     scale: Scale,
 }
@@ -117,8 +117,9 @@ impl Loss {
         let (outputs, labels, part) = match labels {
             Labels::Tokens(tokens) => match tokens::labeled(&logits, tokens) {
                 Some((outputs, labels, places)) => {
+                    let seq = tokens.seq;
                     let part = Part {
-                        examples: places.iter().map(|place| place / tokens.seq).collect(),
+                        example: Box::new(move |row| places[row] / seq),
                         scale: Scale::Times(f64::from(tokens.weight)),
                     };
                     (outputs, Cow::Owned(labels), Some(part))
@@ -129,7 +130,7 @@ impl Loss {
             Labels::Sets(sets) => {
                 let (decisions, truths, outputs) = tokens::of_sets(&logits, sets);
                 let part = Part {
-                    examples: (0..sets.len() * outputs).map(|at| at / outputs).collect(),
+                    example: Box::new(move |row| row / outputs),
                     scale: Scale::Over(outputs as f64),
                 };
                 (decisions, Cow::Owned(truths), Some(part))
@@ -138,7 +139,7 @@ impl Loss {
             Labels::Spans(spans) => {
                 let (outputs, labels) = tokens::of_spans(&logits, spans);
                 let part = Part {
-                    examples: (0..2 * spans.spans.len()).map(|at| at / 2).collect(),
+                    example: Box::new(|row| row / 2),
                     scale: Scale::Times(0.5),
                 };
                 (outputs, Cow::Owned(labels), Some(part))
@@ -152,7 +153,7 @@ impl Loss {
         let rows = match weight {
             None => rows,
             Some(weight) => {
-                let example = |row: usize| part.as_ref().map_or(row, |part| part.examples[row]);
+                let example = |row: usize| part.as_ref().map_or(row, |part| (part.example)(row));
                 let count = rows.dims()[0];
                 let weights = (0..count).map(|row| weight(example(row), class_of(&labels, row)));
                 let weights = TensorData::new(weights.collect::<Vec<f32>>(), [count, 1]);

@@ -35,13 +35,7 @@ pub(super) fn of_streams(train: Data<'_>, validation: Data<'_>) -> Result<Option
     for (index, example) in held.examples.iter().enumerate() {
         known.entry(key(example)).or_default().push(index);
     }
-    let mut rule = SplitsOverlap {
-        shared: 0,
-        validation: validation.len(),
-        first: Vec::new(),
-        other_label: 0,
-        one_data_set: false,
-    };
+    let mut rule = nothing_shared(validation.len());
     for portion in stream.portions() {
         for example in &portion?.examples {
             // Each validation example counts once, however often it is trained on.
@@ -60,22 +54,36 @@ pub(super) fn of_streams(train: Data<'_>, validation: Data<'_>) -> Result<Option
                     true => (other.row, example.row),
                     false => (example.row, other.row),
                 };
-                rule.shared += 1;
-                rule.other_label += usize::from(other.label_name != example.label_name);
-                if rule.first.len() < 5 {
-                    rule.first.push((rows.0, rows.1, shown(example)));
-                }
+                let is_other_label = other.label_name != example.label_name;
+                add(&mut rule, rows, example, is_other_label);
             }
         }
     }
     Ok((rule.shared > 0).then(|| rule.diagnostic()))
 }
 
-/// The text of an example, or both.
-fn shown(example: &Example) -> String {
-    match &example.pair {
-        Some(pair) => format!("{} | {pair}", example.text),
-        None => example.text.clone(),
+/// The rule before the first row that is in both.
+fn nothing_shared(validation: usize) -> SplitsOverlap {
+    SplitsOverlap {
+        shared: 0,
+        validation,
+        first: Vec::new(),
+        other_label: 0,
+        one_data_set: false,
+    }
+}
+
+/// Adds an example that is in both, at these rows of training and validation.
+fn add(
+    rule: &mut SplitsOverlap,
+    (training, validation): (usize, usize),
+    example: &Example,
+    is_other_label: bool,
+) {
+    rule.shared += 1;
+    rule.other_label += usize::from(is_other_label);
+    if rule.first.len() < 5 {
+        rule.first.push((training, validation, example.texts()));
     }
 }
 
@@ -109,13 +117,7 @@ fn between_streams(train: &Stream, validation: &Stream) -> Result<Option<Diagnos
             }
         }
     }
-    let mut rule = SplitsOverlap {
-        shared: 0,
-        validation: validation.len(),
-        first: Vec::new(),
-        other_label: 0,
-        one_data_set: false,
-    };
+    let mut rule = nothing_shared(validation.len());
     if known.is_empty() {
         return Ok(None);
     }
@@ -124,11 +126,8 @@ fn between_streams(train: &Stream, validation: &Stream) -> Result<Option<Diagnos
             let Some(&(theirs, of_theirs)) = known.get(&row(example)) else {
                 continue;
             };
-            rule.shared += 1;
-            rule.other_label += usize::from(of_theirs != label(example));
-            if rule.first.len() < 5 {
-                rule.first.push((theirs, example.row, shown(example)));
-            }
+            let rows = (theirs, example.row);
+            add(&mut rule, rows, example, of_theirs != label(example));
         }
     }
     Ok((rule.shared > 0).then(|| rule.diagnostic()))

@@ -25,11 +25,7 @@ pub(super) fn overlap(train: &Dataset, validation: &Dataset, is_tail: bool) -> O
     };
     let first = shared.iter().take(5).map(|&(ours, theirs)| {
         let (ours, theirs) = (&validation.examples[ours], &train.examples[theirs]);
-        let text = match &ours.pair {
-            Some(pair) => format!("{} | {pair}", ours.text),
-            None => ours.text.clone(),
-        };
-        (theirs.row, ours.row, text)
+        (theirs.row, ours.row, ours.texts())
     });
     let has_other_label = |&&(ours, theirs): &&(usize, usize)| {
         let (ours, theirs) = (&validation.examples[ours], &train.examples[theirs]);

@@ -1,7 +1,7 @@
 //! Weights of examples before the first step: whether each is a number that can multiply a loss, and not all of them 0.
 //! SC0915.
 
-use stratoscope_data::Data;
+use stratoscope_data::{Data, is_weight};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
 
@@ -21,8 +21,7 @@ pub(super) fn checked(data: Data<'_>, call: &str) -> Result<()> {
     };
     let is_nothing = match data {
         Data::Held(data) => {
-            let is_wrong = |weight: f32| !(weight.is_finite() && weight >= 0.0);
-            if let Some(example) = data.examples.iter().find(|it| is_wrong(it.weight)) {
+            if let Some(example) = data.examples.iter().find(|it| !is_weight(it.weight)) {
                 let what = format!("weight of row {}", example.row);
                 let expects = "a finite number of 0 or more";
                 return refused(what, example.weight.to_string(), expects);

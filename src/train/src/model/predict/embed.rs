@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 use stratoscope_bert::SentenceEncoder;
-use stratoscope_data::{Data, Dataset};
+use stratoscope_data::{Data, Dataset, Example};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -66,12 +66,8 @@ impl Model<SentenceEncoder> {
         prepare::in_vocabulary(&state.files, &data, &encoded, "embed")?;
         prepare::report_truncated(encoded.report(), "embed")?;
         let vectors = outputs_of(&state, &encoded, ("embedding", "embedded"))?;
-        let texts = data.examples.into_iter().map(|example| match example.pair {
-            Some(pair) => format!("{} | {pair}", example.text),
-            None => example.text,
-        });
         Ok(Embeddings {
-            texts: texts.collect(),
+            texts: data.examples.iter().map(Example::texts).collect(),
             vectors,
         })
     }
