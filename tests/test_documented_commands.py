@@ -38,6 +38,7 @@ COMMANDS = {
     "target/debug/stratoscope worker --from-environment --key job.pem": ("target/debug/stratoscope worker --help", "--from-environment"),
     "target/debug/stratoscope package --output wheels": ("target/debug/stratoscope package --help", "--output"),  # tests/test_package.py
     "target/debug/stratoscope package --output wheels --level 3": None,  # tests/test_package.py
+    "python3 -m venv notebook && . notebook/bin/activate": None,
     "rustup toolchain install 1.95.0 --profile minimal": None,  # needs a network
     "pip install stratoscope-*.whl jupyterlab": None,  # tests/test_package.py, with the two below
     "stratoscope install": None,
