@@ -60,10 +60,36 @@ impl Bert {
     /// Runs the body. The sequence may be at most `max_position_embeddings` long and every id below
     /// `vocab_size`; the data pipeline checks both.
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> BertOutput {
-        let embedded = taps::within("embeddings", || self.embeddings.forward(&batch, mode));
-        let embedded = embeddings::projected(self.embeddings_project.as_ref(), embedded, mode);
+        let embedded = self.embedded(&batch, mode);
+        self.forward_embedded(embedded, batch.attention_mask, mode)
+    }
+
+    /// The pooled first token alone, [B, H]: that of [`Self::forward`]. Where nothing else can be asked for, because there are
+    /// neither gradients nor taps, the last layer computes only what the first token needs.
+    pub fn pooled(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
+        let embedded = self.embedded(&batch, mode);
+        if mode != Mode::Eval || taps::is_active() || embedded.device().is_autodiff() {
+            return self
+                .forward_embedded(embedded, batch.attention_mask, mode)
+                .pooled;
+        }
+        let first = self.encoder.first(embedded, batch.attention_mask);
+        self.pooler.forward(first, mode)
+    }
+
+    fn embedded(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
+        let embedded = taps::within("embeddings", || self.embeddings.forward(batch, mode));
+        embeddings::projected(self.embeddings_project.as_ref(), embedded, mode)
+    }
+
+    fn forward_embedded(
+        &self,
+        embedded: Tensor<3>,
+        attention_mask: Tensor<2>,
+        mode: Mode,
+    ) -> BertOutput {
         let hidden_states = taps::within("encoder", || {
-            (self.encoder).forward(embedded.clone(), batch.attention_mask, mode)
+            (self.encoder).forward(embedded.clone(), attention_mask, mode)
         });
         let last = hidden_states.last().unwrap_or(&embedded).clone();
         let pooled = taps::within("pooler", || self.pooler.forward(last, mode));

@@ -12,6 +12,10 @@ use crate::parameters::Parameters;
 use crate::recompute;
 use crate::taps;
 
+/// Rows that [`Encoder::first`] computes at least: a product of fewer would take another kernel of the processor, which adds
+/// in another order.
+const FEWEST_ROWS: usize = 32;
+
 /// `num_hidden_layers` layers of the same shape, one after the other.
 #[derive(Module, Debug)]
 pub struct Encoder {
@@ -53,5 +57,24 @@ impl Encoder {
             outputs.push(hidden_states.clone());
         }
         outputs
+    }
+
+    /// The last layer's output at the first positions, at least one, without dropout, taps or gradients: what a head needs
+    /// that reads the first token. The last layer computes the others only as far as the first attend to them, which for
+    /// six layers saves an eighth of a pass. On the CPU it has the bits of [`Self::forward`].
+    ///
+    /// # Shapes
+    /// embedded [B, S, H], attention_mask [B, S] with 1 = token → [B, P, H]
+    pub(crate) fn first(&self, embedded: Tensor<3>, attention_mask: Tensor<2>) -> Tensor<3> {
+        let [batch, sequence, _] = embedded.dims();
+        let positions = FEWEST_ROWS.div_ceil(batch.max(1)).min(sequence);
+        let mut hidden_states = embedded;
+        if let Some((last, before)) = self.layer.split_last() {
+            for layer in before {
+                hidden_states = layer.forward(hidden_states, attention_mask.clone(), Mode::Eval);
+            }
+            hidden_states = last.first(hidden_states, attention_mask, positions);
+        }
+        hidden_states
     }
 }

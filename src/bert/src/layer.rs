@@ -50,4 +50,25 @@ impl Layer {
         });
         taps::within("output", || self.output.forward(widened, attended, mode))
     }
+
+    /// The output of the first `positions` alone, without dropout and without taps. All positions are attended to.
+    ///
+    /// # Shapes
+    /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, P, H]
+    pub(crate) fn first(
+        &self,
+        hidden_states: Tensor<3>,
+        attention_mask: Tensor<2>,
+        positions: usize,
+    ) -> Tensor<3> {
+        let first = |x: Tensor<3>| x.narrow(1, 0, positions);
+        let Attention {
+            self_attention,
+            output,
+        } = &self.attention;
+        let attended = self_attention.forward(hidden_states.clone(), attention_mask, Mode::Eval);
+        let attended = output.forward(first(attended), first(hidden_states), Mode::Eval);
+        let widened = self.intermediate.forward(attended.clone(), Mode::Eval);
+        self.output.forward(widened, attended, Mode::Eval)
+    }
 }

@@ -34,7 +34,7 @@ impl MultipleChoice {
     /// # Shapes
     /// ids, mask and types [B·N, S], the choices of a prompt one after the other → logits [B, N]
     pub fn forward(&self, batch: BatchTensors, choices: usize, mode: Mode) -> Tensor<2> {
-        let pooled = taps::within("bert", || self.bert.forward(batch, mode)).pooled;
+        let pooled = taps::within("bert", || self.bert.pooled(batch, mode));
         let [sequences, hidden_size] = pooled.dims();
         let pooled = pooled.reshape([sequences, 1, hidden_size]);
         taps::within("classifier", || {

@@ -5,6 +5,8 @@ use super::vectorized::vectorized;
 
 /// Vectors copied by one block.
 const ROWS: usize = 64;
+/// Entries of a table whose gradients one block adds up.
+const ENTRIES: usize = 512;
 
 vectorized! {
     fn add(row: &[f32], into: &mut [f32]) {
@@ -34,15 +36,20 @@ pub(in crate::ops) fn backward(
     indices: &[usize],
     padding: Option<usize>,
 ) -> Vec<f32> {
-    // Zeroed: most entries are not used in a batch, and their gradient is 0.
-    let mut result = vec![0.0; entries * columns];
-    if columns > 0 {
+    if columns == 0 {
+        return Vec::new();
+    }
+    // Most entries are not used in a batch: what takes time is to write their zeros.
+    let ([result], _) = in_blocks(entries * columns, ENTRIES * columns, |block, [part]| {
+        let first = block * ENTRIES;
+        let of_block = first..first + part.len() / columns;
         for (row, &index) in gradient.chunks_exact(columns).zip(indices) {
-            if Some(index) != padding {
-                add(row, &mut result[index * columns..(index + 1) * columns]);
+            if of_block.contains(&index) && Some(index) != padding {
+                let start = (index - first) * columns;
+                add(row, &mut part[start..start + columns]);
             }
         }
-    }
+    });
     result
 }
 
@@ -67,5 +74,21 @@ mod tests {
             backward(&gradient, 3, 2, &indices, Some(1)),
             [3.0, 4.0, 0.0, 0.0, 6.0, 8.0]
         );
+        assert!(backward(&[], 3, 0, &[], None).is_empty());
+    }
+
+    #[test]
+    fn every_block_of_a_table_gets_its_gradients() {
+        let (entries, columns) = (2 * ENTRIES + 3, 5);
+        let indices: Vec<usize> = (0..700).map(|at| at * 37 % entries).collect();
+        let gradient: Vec<f32> = (0..indices.len() * columns).map(|at| at as f32).collect();
+        let mut expected = vec![0.0; entries * columns];
+        for (at, index) in indices.iter().enumerate() {
+            for column in 0..columns {
+                expected[index * columns + column] += gradient[at * columns + column];
+            }
+        }
+        let found = backward(&gradient, entries, columns, &indices, None);
+        assert_eq!(found, expected);
     }
 }

@@ -27,17 +27,17 @@ vectorized! {
 }
 
 vectorized! {
-    /// The same with `bias` added to `x` first; for one row.
-    fn biased(x: &[f32], bias: &[f32], y: &mut [f32]) {
-        for ((y, x), bias) in y.iter_mut().zip(x).zip(bias) {
-            let x = x + bias;
-            *y = x * normal::<FMA>(x).0;
+    /// A row becomes `gelu(row + bias)`.
+    fn biased(row: &mut [f32], bias: &[f32]) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            let x = *value + bias;
+            *value = x * normal::<FMA>(x).0;
         }
     }
 }
 
 vectorized! {
-    /// [`biased`], and `x` becomes the derivative.
+    /// `y = gelu(x + bias)`, and `x` becomes the derivative; for one row.
     fn biased_with_derivative(x: &mut [f32], bias: &[f32], y: &mut [f32]) {
         for ((y, x), bias) in y.iter_mut().zip(x).zip(bias) {
             let sum = *x + bias;

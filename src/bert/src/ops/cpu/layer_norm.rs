@@ -108,8 +108,37 @@ vectorized! {
     }
 }
 
-/// The normalized, scaled and shifted rows [T, H], and what the backward pass needs.
-pub(in crate::ops) fn forward(
+impl Input<'_> {
+    /// Elements `first..first + sum.len()` of `x · mask + residual`.
+    fn sum(self, first: usize, sum: &mut [f32]) {
+        let range = first..first + sum.len();
+        let x = &self.x[range.clone()];
+        match self.mask {
+            Some(mask) => multiply_masked(x, first as u32, mask, sum),
+            None => sum.copy_from_slice(x),
+        }
+        if let Some(residual) = self.residual {
+            add(&residual[range], sum);
+        }
+    }
+}
+
+/// The normalized, scaled and shifted rows [T, H].
+pub(in crate::ops) fn forward(input: Input, gamma: &[f32], beta: &[f32], eps: f64) -> Vec<f32> {
+    let columns = gamma.len();
+    let block = sums::ROWS * columns.max(1);
+    let ([y], _) = in_blocks(input.x.len(), block, |index, [y]: [&mut [f32]; 1]| {
+        let mut sum = vec![0.0; columns];
+        for (row, y) in y.chunks_exact_mut(columns).enumerate() {
+            input.sum(index * block + row * columns, &mut sum);
+            normalize(&mut sum, gamma, beta, eps as f32, y);
+        }
+    });
+    y
+}
+
+/// [`forward`], and what the backward pass needs.
+pub(in crate::ops) fn forward_keeping(
     input: Input,
     gamma: &[f32],
     beta: &[f32],
@@ -119,16 +148,7 @@ pub(in crate::ops) fn forward(
     let block = sums::ROWS * columns.max(1);
     let ([y, normalized], inverse_deviations) =
         in_blocks(input.x.len(), block, |index, [y, sum]: [&mut [f32]; 2]| {
-            let range = index * block..index * block + sum.len();
-            match input.mask {
-                Some(mask) => {
-                    multiply_masked(&input.x[range.clone()], range.start as u32, mask, sum);
-                }
-                None => sum.copy_from_slice(&input.x[range.clone()]),
-            }
-            if let Some(residual) = input.residual {
-                add(&residual[range], sum);
-            }
+            input.sum(index * block, sum);
             let rows = sum
                 .chunks_exact_mut(columns)
                 .zip(y.chunks_exact_mut(columns));

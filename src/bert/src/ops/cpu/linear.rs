@@ -66,12 +66,24 @@ pub(in crate::ops) fn forward_into(x: &[f32], rows: usize, layer: Layer, into: M
     blocks(x, layer.transposed(&turned), into, add_bias);
 }
 
-/// `gelu(x · weightᵀ + bias)`, and the GELU's derivative if it is asked for.
-pub(in crate::ops) fn forward_gelu(
+/// `gelu(x · weightᵀ + bias)`.
+pub(in crate::ops) fn forward_gelu(x: &[f32], rows: usize, layer: Layer) -> Vec<f32> {
+    let mut y = Unwritten::new(rows * layer.outputs);
+    let into = MatrixMut::new(y.elements(), rows, layer.outputs);
+    let x = Matrix::new(x, rows, layer.inputs);
+    let turned = layer.turned(rows);
+    let activate =
+        |_: usize, column: usize, row: &mut [f32]| gelu::biased(row, &layer.bias[column..]);
+    blocks(x, layer.transposed(&turned), into, activate);
+    // SAFETY: `blocks` writes every element.
+    unsafe { y.written() }
+}
+
+/// [`forward_gelu`], and the GELU's derivative.
+pub(in crate::ops) fn forward_gelu_with_derivative(
     x: &[f32],
     rows: usize,
     layer: Layer,
-    keep_derivative: bool,
 ) -> (Vec<f32>, Vec<f32>) {
     let outputs = layer.outputs;
     let (mut y, mut sums) = (
@@ -86,11 +98,7 @@ pub(in crate::ops) fn forward_gelu(
         // SAFETY: `blocks` passes every element once, so no two of these parts share one.
         let mut part = unsafe { result.part((index, 1), (column, row.len())) };
         let y = part.write_row(0, row);
-        if keep_derivative {
-            gelu::biased_with_derivative(row, &layer.bias[column..], y);
-        } else {
-            gelu::biased(row, &layer.bias[column..], y);
-        }
+        gelu::biased_with_derivative(row, &layer.bias[column..], y);
     };
     blocks(x, layer.transposed(&turned), into, activate);
     // SAFETY: `blocks` writes every element of `sums`, and passes each to `activate`, which writes `y` there.

@@ -86,7 +86,8 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
             OpsKind::Tracked(prep) => {
                 let (w, b) = (floats(&weight), floats(&bias));
                 let layer = layer(&w, &b, weight.layout().shape());
-                let (y, derivative) = linear::forward_gelu(&floats(&x), rows(&x), layer, true);
+                let (y, derivative) =
+                    linear::forward_gelu_with_derivative(&floats(&x), rows(&x), layer);
                 let shape = with_last(&x, layer.outputs);
                 let derivative = tensor(derivative, shape.clone());
                 prep.finish((x, weight, derivative), tensor(y, shape))

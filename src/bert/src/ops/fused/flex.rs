@@ -150,8 +150,26 @@ pub(super) fn normalize(
         mask,
         residual: residual.as_deref(),
     };
-    let (y, kept) = layer_norm::forward(input, &floats(gamma), &floats(beta), eps);
+    let (y, kept) = layer_norm::forward_keeping(input, &floats(gamma), &floats(beta), eps);
     (tensor(y, shape(x)), kept)
+}
+
+/// [`normalize`] without a backward pass.
+fn normalized(
+    x: &FlexTensor,
+    residual: Option<&FlexTensor>,
+    [gamma, beta]: [&FlexTensor; 2],
+    eps: f64,
+    mask: Option<Mask>,
+) -> FlexTensor {
+    let (elements, residual) = (floats(x), residual.map(floats));
+    let input = layer_norm::Input {
+        x: &elements,
+        mask,
+        residual: residual.as_deref(),
+    };
+    let y = layer_norm::forward(input, &floats(gamma), &floats(beta), eps);
+    tensor(y, shape(x))
 }
 
 impl FusedOps for Flex {
@@ -193,7 +211,7 @@ impl FusedOps for Flex {
         }
         let (w, b) = (floats(&weight), floats(&bias));
         let layer = layer(&w, &b, weight.layout().shape());
-        let (y, _) = linear::forward_gelu(&floats(&x), rows(&x), layer, false);
+        let y = linear::forward_gelu(&floats(&x), rows(&x), layer);
         tensor(y, with_last(&x, layer.outputs))
     }
 
@@ -211,7 +229,7 @@ impl FusedOps for Flex {
         beta: FloatTensor<Self>,
         eps: f64,
     ) -> FloatTensor<Self> {
-        normalize(&x, None, &gamma, &beta, eps, None).0
+        normalized(&x, None, [&gamma, &beta], eps, None)
     }
 
     fn fused_add_layer_norm(
@@ -222,7 +240,7 @@ impl FusedOps for Flex {
         eps: f64,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
-        normalize(&x, Some(&residual), &gamma, &beta, eps, dropped).0
+        normalized(&x, Some(&residual), [&gamma, &beta], eps, dropped)
     }
 
     fn fused_attention(

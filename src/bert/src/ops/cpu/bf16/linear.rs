@@ -131,7 +131,7 @@ pub(in crate::ops) fn forward_gelu(
         let y = y[start..start + sums.len()].write_copy_of_slice(sums);
         let bias = &bias[column..];
         match derivative {
-            None => gelu::biased(sums, bias, y),
+            None => gelu::biased(y, bias),
             Some(derivative) => {
                 gelu::biased_with_derivative(sums, bias, y);
                 encode(

@@ -6,8 +6,7 @@
 //! The right factor lies in [`Panels`]: up to 48 columns at a time, pair after pair, so that the kernel reads it from
 //! front to back. The left factor ([`Left`]) is read pair by pair too, from rows as they are, or from panels.
 
-use rayon::prelude::*;
-
+use super::super::unwritten::in_blocks_of;
 use super::super::vectorized::vectorized;
 use super::kernel::{LANES, WIDTH};
 use super::number::{Rows, encode, stride};
@@ -110,17 +109,15 @@ impl Panels {
     /// The matrix itself: pairs are of two of its rows.
     pub fn of(source: &impl Source) -> Self {
         let [rows, columns] = source.dims();
-        let mut panels = Self::sized(rows, columns);
-        panels.fill(|first, panel| fill(source, first, panel));
-        panels
+        Self::filled(rows, columns, |first, panel| fill(source, first, panel))
     }
 
     /// The matrix transposed: pairs are of two of its columns.
     pub fn of_transposed(source: &impl Source) -> Self {
         let [rows, columns] = source.dims();
-        let mut panels = Self::sized(columns, rows);
-        panels.fill(|first, panel| fill_transposed(source, first, panel));
-        panels
+        Self::filled(columns, rows, |first, panel| {
+            fill_transposed(source, first, panel);
+        })
     }
 
     /// [`Self::of`] into this memory, on the calling thread.
@@ -141,23 +138,24 @@ impl Panels {
         }
     }
 
-    fn sized(inner: usize, columns: usize) -> Self {
-        let mut panels = Self::default();
-        panels.resize(inner, columns);
-        panels
+    /// Writes all panels in parallel; `write` has a panel's first column and its elements.
+    fn filled(inner: usize, columns: usize, write: impl Fn(usize, &mut [u32]) + Sync) -> Self {
+        let pairs = inner.div_ceil(2);
+        let length = pairs * columns.next_multiple_of(LANES);
+        let ([data], _) = in_blocks_of(length, pairs * WIDTH, |index, [panel]| {
+            write(index * WIDTH, panel);
+        });
+        Self {
+            data,
+            columns,
+            pairs,
+        }
     }
 
     fn resize(&mut self, inner: usize, columns: usize) {
         (self.columns, self.pairs) = (columns, inner.div_ceil(2));
         self.data
             .resize(self.pairs * columns.next_multiple_of(LANES), 0);
-    }
-
-    /// Writes all panels in parallel; `write` has a panel's first column and its elements.
-    fn fill(&mut self, write: impl Fn(usize, &mut [u32]) + Sync) {
-        let length = (self.pairs * WIDTH).max(1);
-        let panels = self.data.par_chunks_mut(length).enumerate();
-        panels.for_each(|(index, panel)| write(index * WIDTH, panel));
     }
 
     fn parts(&mut self) -> impl Iterator<Item = &mut [u32]> {

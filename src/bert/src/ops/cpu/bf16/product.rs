@@ -100,11 +100,12 @@ pub(super) fn through<B: Send>(
         });
 }
 
-/// Rows of a band for [`through`]: fewer where there are few rows, so that several threads have some.
+/// Rows of a band for [`through`]: fewer where there are few rows, so that several threads have some, but those of a tile
+/// of AMX, since each band reads all of the right factor.
 pub(super) fn height(rows: usize) -> usize {
     rows.div_ceil(8)
-        .next_multiple_of(HEIGHT)
-        .clamp(HEIGHT, ROWS)
+        .next_multiple_of(2 * HEIGHT)
+        .clamp(2 * HEIGHT, ROWS)
 }
 
 /// `into = scale · left · right` on the calling thread. Writes every element of `into`.
