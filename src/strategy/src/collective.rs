@@ -23,6 +23,7 @@ mod patterns;
 mod transfer;
 mod vectors;
 
+use self::in_place::Memory;
 pub(crate) use self::log::Done;
 pub use self::log::{CollectiveRecord, CollectiveTotals, Collectives};
 use self::patterns::{Flat, Payload, Size, TransferLog};
@@ -112,6 +113,10 @@ pub(crate) fn reduce<M: Module>(
     let copies = if across.homes.is_some() { 1 } else { replicas };
     let mut reduce = Reduce {
         across,
+        memory: match operation {
+            Operation::AllReduce => Memory::Shared,
+            _ => Memory::OfEach,
+        },
         weights,
         values,
         results: (0..copies).map(|_| GradientsParams::new()).collect(),
@@ -151,6 +156,8 @@ impl Across<'_> {
 
 struct Reduce<'a> {
     across: &'a Across<'a>,
+    /// Of the means on this processor.
+    memory: Memory,
     weights: Vec<f64>,
     values: Vec<GradientsParams>,
     results: Vec<GradientsParams>,
@@ -228,7 +235,8 @@ impl Reduce<'_> {
             return Err(given);
         }
         let values = given.into_iter().flatten().collect();
-        in_place::all_reduce(self.across.ops, values, &self.weights, &mut self.log)
+        let (ops, weights) = (self.across.ops, &self.weights);
+        in_place::all_reduce(ops, values, weights, self.memory, &mut self.log)
             .map_err(|values| values.into_iter().map(Some).collect())
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The communication pattern is executed as for other devices, but on [`Formula`]s: for each part of the values, which
 //! additions it makes in which order. So the mean has the same bits as the one that the pattern computes with tensors,
-//! and every replica gets it in memory of its own.
+//! and every replica gets it: parameters in memory of its own, gradients, which are read and then dropped, in one memory.
 
 use std::ops::Range;
 
@@ -18,12 +18,22 @@ use super::transfer::CrossDeviceOps;
 /// Elements of a block: it is read once from memory and then stays in the first-level cache.
 const BLOCK: usize = 2048;
 
+/// Whose memory has the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// That of each replica.
+    OfEach,
+    /// That of the first one, which the others share.
+    Shared,
+}
+
 /// Replaces the values of every replica by `Σ value_i · weight_i`, added in the order of the pattern. Gives the values
 /// back unchanged if they are not float32 values of the CPU backend.
 pub(super) fn all_reduce<const D: usize>(
     ops: CrossDeviceOps,
     values: Vec<Tensor<D>>,
     weights: &[f64],
+    memory: Memory,
     log: &mut TransferLog,
 ) -> Result<Vec<Tensor<D>>, Vec<Tensor<D>>> {
     let is_known = |value: &Tensor<D>| {
@@ -46,20 +56,27 @@ pub(super) fn all_reduce<const D: usize>(
         let Ok(primitive) = value.try_into_primitive::<Flex>() else {
             unreachable!("the device and the element type were checked");
         };
-        primitives.push(match primitive.is_contiguous() {
-            true => primitive,
-            false => primitive.to_contiguous(),
-        });
+        // A view of a part is copied: `storage_mut` has all elements of the memory.
+        primitives.push(primitive.to_contiguous());
     }
     let weights: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
     let slices = primitives.iter_mut().map(|one| one.storage_mut::<f32>());
-    replace(slices.collect(), &sum.0, &weights);
-    let tensors = primitives.into_iter().map(Tensor::from_primitive::<Flex>);
-    Ok(tensors.collect())
+    replace(slices.collect(), &sum.0, &weights, memory);
+    let replicas = primitives.len();
+    let mut tensors = primitives.into_iter().map(Tensor::from_primitive::<Flex>);
+    Ok(match (memory, tensors.next()) {
+        (Memory::Shared, Some(first)) => vec![first; replicas],
+        (_, first) => first.into_iter().chain(tensors).collect(),
+    })
 }
 
-/// Evaluates the formulas block by block, in parallel; each block of every slice gets the result.
-fn replace(slices: Vec<&mut [f32]>, formulas: &[(Range<usize>, Formula)], weights: &[f32]) {
+/// Evaluates the formulas block by block, in parallel; each block of every slice, or of the first one, gets the result.
+fn replace(
+    slices: Vec<&mut [f32]>,
+    formulas: &[(Range<usize>, Formula)],
+    weights: &[f32],
+    memory: Memory,
+) {
     let replicas = slices.len();
     let mut blocks: Vec<(&Formula, Vec<&mut [f32]>)> = Vec::new();
     for (range, formula) in formulas {
@@ -83,9 +100,11 @@ fn replace(slices: Vec<&mut [f32]>, formulas: &[(Range<usize>, Formula)], weight
         let mut sum = [0.0_f32; BLOCK];
         let sum = &mut sum[..block[0].len()];
         formula.evaluate(&block, weights, sum);
-        for own in &mut block {
-            own.copy_from_slice(sum);
-        }
+        let into = match memory {
+            Memory::OfEach => &mut block[..],
+            Memory::Shared => &mut block[..1],
+        };
+        into.iter_mut().for_each(|own| own.copy_from_slice(sum));
     });
 }
 
@@ -204,7 +223,7 @@ mod tests {
     }
 
     /// Every pattern, 2 to 7 replicas, lengths around the block and the number of replicas: the same bits and the same
-    /// transfers as the pattern with tensors, in memory of each replica's own.
+    /// transfers as the pattern with tensors, wherever the result is.
     #[test]
     fn the_bits_are_those_of_the_pattern_with_tensors() {
         for ops in CrossDeviceOps::ALL {
@@ -231,9 +250,11 @@ mod tests {
                     let expected = patterns::all_reduce(ops, has.collect(), &mut expected_log);
                     let mut log = TransferLog::default();
                     let values = (0..count).map(value).collect();
-                    let found = all_reduce(ops, values, &weights, &mut log).expect("float32");
+                    let memory = [Memory::OfEach, Memory::Shared][elements % 2];
+                    let found = all_reduce(ops, values, &weights, memory, &mut log);
+                    let found = found.expect("float32");
                     for (found, expected) in found.iter().zip(&expected) {
-                        let context = format!("{ops:?} {count} {elements}");
+                        let context = format!("{ops:?} {count} {elements} {memory:?}");
                         assert_eq!(bits(found), bits(&expected.tensor), "{context}");
                     }
                     assert_eq!(found.len(), count);
@@ -249,12 +270,31 @@ mod tests {
         let turned = whole.clone().transpose();
         let values = vec![whole.clone(), turned];
         let mut log = TransferLog::default();
-        let found =
-            all_reduce(CrossDeviceOps::Ring, values, &[0.5, 0.5], &mut log).expect("float32");
+        let ring = CrossDeviceOps::Ring;
+        let found = all_reduce(ring, values, &[0.5, 0.5], Memory::OfEach, &mut log);
+        let found = found.expect("float32");
         let mean: Vec<f32> = found[1].to_data().iter::<f32>().collect();
         assert_eq!(mean, [1.0, 2.5, 2.5, 4.0]);
         let kept: Vec<f32> = whole.to_data().iter::<f32>().collect();
         assert_eq!(kept, [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    /// The backward pass of `Tensor::cat` gives such parts: an offset in memory that has more.
+    #[test]
+    fn parts_of_a_tensor_are_reduced_where_they_are() {
+        for memory in [Memory::OfEach, Memory::Shared] {
+            let whole = Tensor::<1>::from_data([1.0_f32, 2.0, 3.0, 4.0, 5.0], &Device::flex());
+            let values = vec![whole.clone().narrow(0, 2, 2), whole.clone().narrow(0, 3, 2)];
+            let mut log = TransferLog::default();
+            let ring = CrossDeviceOps::Ring;
+            let found = all_reduce(ring, values, &[0.5, 0.5], memory, &mut log);
+            for found in found.expect("float32") {
+                let mean: Vec<f32> = found.to_data().iter::<f32>().collect();
+                assert_eq!(mean, [3.5, 4.5], "{memory:?}");
+            }
+            let kept: Vec<f32> = whole.to_data().iter::<f32>().collect();
+            assert_eq!(kept, [1.0, 2.0, 3.0, 4.0, 5.0]);
+        }
     }
 
     #[test]
@@ -265,6 +305,7 @@ mod tests {
             CrossDeviceOps::Tree,
             vec![wide(), wide()],
             &[0.5, 0.5],
+            Memory::OfEach,
             &mut log,
         );
         assert_eq!(left.expect_err("float64").len(), 2);

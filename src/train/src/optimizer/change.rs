@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::kernel::BLOCK;
 
 /// Elements of a piece: 4 KB of each array.
-const PIECE: usize = 1024;
+pub(super) const PIECE: usize = 1024;
 /// Sums that are added up side by side, whatever vectors the processor has.
 const LANES: usize = 16;
 

@@ -4,6 +4,7 @@
 //! `_single_tensor_adam`) for Adam and Keras's for the others.
 
 mod adafactor;
+mod adam;
 mod lamb;
 mod lion;
 mod rmsprop;
@@ -13,6 +14,7 @@ use rayon::prelude::*;
 use super::change::{Change, rehearsed, updated};
 
 pub(super) use adafactor::{AdafactorState, AdafactorStep, adafactor};
+pub(super) use adam::{AdamState, AdamStep, Touched, adam};
 pub(super) use lamb::LambStep;
 pub(super) use lion::{LionStep, lion};
 pub(super) use rmsprop::{RmspropStep, rmsprop};
@@ -55,105 +57,6 @@ pub(super) struct Pass {
     pub is_measured: bool,
 }
 
-/// Adam at one step, everything worked out that does not depend on the element.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct AdamStep {
-    /// 1 − rate · weight decay.
-    pub keep: f32,
-    /// 1 − β₁.
-    pub first: f32,
-    pub beta_2: f32,
-    /// 1 − β₂.
-    pub second: f32,
-    /// √(1 − β₂ᵗ).
-    pub root: f32,
-    pub epsilon: f32,
-    /// rate / (1 − β₁ᵗ).
-    pub size: f32,
-}
-
-impl AdamStep {
-    /// Step `time`, counted from 1.
-    pub fn new(rule: &super::AdamRule, rate: f64, decay: f64, time: u64) -> Self {
-        let time = time.min(i32::MAX as u64) as i32;
-        Self {
-            keep: (1.0 - rate * decay) as f32,
-            first: (1.0 - rule.beta_1) as f32,
-            beta_2: rule.beta_2 as f32,
-            second: (1.0 - rule.beta_2) as f32,
-            root: (1.0 - rule.beta_2.powi(time)).sqrt() as f32,
-            epsilon: rule.epsilon as f32,
-            size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,
-        }
-    }
-}
-
-/// Slices of equal length. Moments are of the gradients so far, `first` of them, `second` of their
-/// squares; `largest` is what the second has been at most, for AMSGrad. Returns the change, if it is measured.
-pub(super) fn adam(
-    weights: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
-    largest: Option<&mut [f32]>,
-    gradients: &[f32],
-    pass: Pass,
-    step: AdamStep,
-) -> Change {
-    let weights = weights.par_chunks_mut(BLOCK);
-    let moments = first
-        .par_chunks_mut(BLOCK)
-        .zip(second.par_chunks_mut(BLOCK));
-    let blocks = weights.zip(moments).zip(gradients.par_chunks(BLOCK));
-    let Pass {
-        prepare,
-        is_measured,
-    } = pass;
-    let changes: Vec<Change> = match largest {
-        None => blocks
-            .map(|((weights, (first, second)), gradients)| {
-                updated(weights, is_measured, |weights, at| {
-                    let (first, second) = (&mut first[at.clone()], &mut second[at.clone()]);
-                    adam_block(weights, first, second, &gradients[at], prepare, step);
-                })
-            })
-            .collect(),
-        Some(largest) => (blocks.zip(largest.par_chunks_mut(BLOCK)))
-            .map(|(((weights, (first, second)), gradients), largest)| {
-                updated(weights, is_measured, |weights, at| {
-                    let (first, second) = (&mut first[at.clone()], &mut second[at.clone()]);
-                    let (largest, gradients) = (&mut largest[at.clone()], &gradients[at]);
-                    amsgrad_block(weights, first, second, largest, gradients, prepare, step);
-                })
-            })
-            .collect(),
-    };
-    changes.into_iter().sum()
-}
-
-/// The loop of [`adam`] with AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2, with Adam's bias
-/// correction as in PyTorch and Keras. A second moment that shrinks does not lengthen the steps.
-fn amsgrad_block(
-    weights: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
-    largest: &mut [f32],
-    gradients: &[f32],
-    prepare: Prepare,
-    step: AdamStep,
-) {
-    let moments = first.iter_mut().zip(second).zip(largest);
-    for ((weight, &gradient), ((first, second), largest)) in
-        weights.iter_mut().zip(gradients).zip(moments)
-    {
-        let gradient = prepare.of::<true>(gradient);
-        *first += (gradient - *first) * step.first;
-        *second = *second * step.beta_2 + gradient * gradient * step.second;
-        *largest = largest.max(*second);
-        let denominator = largest.sqrt() / step.root + step.epsilon;
-        *weight = *weight * step.keep - step.size * (*first / denominator);
-    }
-}
-
 /// Moves the average of the weights: `average = momentum · average + (1 − momentum) · weight`.
 pub(super) fn average(average: &mut [f32], weights: &[f32], momentum: f32) {
     let blocks = average.par_chunks_mut(BLOCK).zip(weights.par_chunks(BLOCK));
@@ -162,60 +65,6 @@ pub(super) fn average(average: &mut [f32], weights: &[f32], momentum: f32) {
             *average = momentum * *average + (1.0 - momentum) * weight;
         }
     });
-}
-
-/// The loop of [`adam`], for the widest vectors the processor has. Nothing is fused or reordered, so
-/// the bits are the same for all of them.
-fn adam_block(
-    weights: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
-    gradients: &[f32],
-    prepare: Prepare,
-    step: AdamStep,
-) {
-    #[inline(always)]
-    fn body<const LIMITED: bool>(
-        weights: &mut [f32],
-        first: &mut [f32],
-        second: &mut [f32],
-        gradients: &[f32],
-        prepare: Prepare,
-        step: AdamStep,
-    ) {
-        let count = weights.len();
-        let (first, second) = (&mut first[..count], &mut second[..count]);
-        let gradients = &gradients[..count];
-        for i in 0..count {
-            let gradient = prepare.of::<LIMITED>(gradients[i]);
-            first[i] += (gradient - first[i]) * step.first;
-            second[i] = second[i] * step.beta_2 + gradient * gradient * step.second;
-            let denominator = second[i].sqrt() / step.root + step.epsilon;
-            weights[i] = weights[i] * step.keep - step.size * (first[i] / denominator);
-        }
-    }
-    if prepare.is_limited() {
-        return body::<true>(weights, first, second, gradients, prepare, step);
-    }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2")]
-        fn avx2(
-            weights: &mut [f32],
-            first: &mut [f32],
-            second: &mut [f32],
-            gradients: &[f32],
-            prepare: Prepare,
-            step: AdamStep,
-        ) {
-            body::<false>(weights, first, second, gradients, prepare, step);
-        }
-        if stratoscope_bert::ops::allows_avx2() {
-            // SAFETY: the processor has what the function was compiled for.
-            return unsafe { avx2(weights, first, second, gradients, prepare, step) };
-        }
-    }
-    body::<false>(weights, first, second, gradients, prepare, step);
 }
 
 /// Gradient descent at one step.
@@ -338,10 +187,10 @@ pub(super) fn rehearsal(
         let largest = &mut largest[..count];
         match rule {
             Elementwise::Adam(step) => {
-                adam_block(weights, first, second, gradients, prepare, step);
+                adam::block(weights, first, second, gradients, prepare, step);
             }
             Elementwise::AmsGrad(step) => {
-                amsgrad_block(weights, first, second, largest, gradients, prepare, step);
+                adam::amsgrad_block(weights, first, second, largest, gradients, prepare, step);
             }
             Elementwise::Sgd(step) => sgd_block(weights, gradients, prepare, step),
             Elementwise::Momentum(step) => {
@@ -459,15 +308,13 @@ mod tests {
         let (mut weight, mut first, mut second) = ([0.5_f32], [0.0], [0.0]);
         for (index, &gradient) in gradients.iter().enumerate() {
             let step = AdamStep::new(&rule, 0.01, rule.weight_decay, index as u64 + 1);
-            adam(
-                &mut weight,
-                &mut first,
-                &mut second,
-                None,
-                &[gradient as f32],
-                PLAIN,
-                step,
-            );
+            let state = AdamState {
+                first: &mut first,
+                second: &mut second,
+                largest: None,
+                touched: &mut Touched::new(1, false),
+            };
+            adam(&mut weight, state, &[gradient as f32], PLAIN, step);
         }
         let expected = reference(&rule, 0.01, &gradients, 0.5);
         assert!(
@@ -494,17 +341,13 @@ mod tests {
             let gradients = [2.0_f32, 0.0, 0.0, 0.1];
             let weights = gradients.iter().zip(1..).map(|(&gradient, time)| {
                 let step = AdamStep::new(&rule, 0.1, 0.0, time);
-                let largest = amsgrad.then_some(&mut largest[..]);
-                let moments = (&mut first, &mut second);
-                adam(
-                    &mut weight,
-                    moments.0,
-                    moments.1,
-                    largest,
-                    &[gradient],
-                    PLAIN,
-                    step,
-                );
+                let state = AdamState {
+                    first: &mut first,
+                    second: &mut second,
+                    largest: amsgrad.then_some(&mut largest[..]),
+                    touched: &mut Touched::new(1, false),
+                };
+                adam(&mut weight, state, &[gradient], PLAIN, step);
                 f64::from(weight[0])
             });
             let weights: Vec<f64> = weights.collect();
@@ -716,13 +559,17 @@ mod tests {
                     ..PLAIN
                 };
                 let (first, second) = (&mut first[..], &mut second[..]);
+                let mut touched = Touched::new(count, false);
                 let change = match rule {
-                    Elementwise::Adam(step) => {
-                        adam(&mut weights, first, second, None, &gradients, pass, step)
-                    }
-                    Elementwise::AmsGrad(step) => {
-                        let largest = Some(&mut largest[..]);
-                        adam(&mut weights, first, second, largest, &gradients, pass, step)
+                    Elementwise::Adam(step) | Elementwise::AmsGrad(step) => {
+                        let amsgrad = matches!(rule, Elementwise::AmsGrad(_));
+                        let state = AdamState {
+                            first,
+                            second,
+                            largest: amsgrad.then_some(&mut largest[..]),
+                            touched: &mut touched,
+                        };
+                        adam(&mut weights, state, &gradients, pass, step)
                     }
                     Elementwise::Sgd(step) => sgd(&mut weights, &gradients, pass, step),
                     Elementwise::Momentum(step) => {

@@ -150,6 +150,7 @@ impl ModuleMapper for Put<'_> {
         let kept = self.moments.entry(id).or_default();
         kept.first = Some(slots.first.into_tensor());
         kept.second = Some(slots.second.into_tensor());
+        kept.touched = None;
         let tensor = Tensor::from_inner(slots.weights.into_tensor::<D>());
         let tensor = match place.is_require_grad() {
             true => tensor.require_grad(),

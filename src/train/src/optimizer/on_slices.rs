@@ -6,7 +6,9 @@ use burn::tensor::{Device, Tensor};
 use burn_flex::{Flex, FlexTensor};
 
 use super::change::Change;
-use super::kernel::{self, AdafactorState, AdafactorStep, AdamStep, Pass, Prepare, RmspropStep};
+use super::kernel::{
+    self, AdafactorState, AdafactorStep, AdamState, AdamStep, Pass, Prepare, RmspropStep, Touched,
+};
 use super::norm::floats;
 use super::rule::matrices;
 use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step, sgd_step};
@@ -35,6 +37,9 @@ pub(super) fn on_slices<const D: usize>(
     };
     let mut change = None;
     let shape = weights.dims();
+    if !matches!(update.rule, UpdateRule::Adam(_) | UpdateRule::Lamb(_)) {
+        moments.touched = None;
+    }
     in_place(weights, |weights| match update.rule {
         UpdateRule::Adam(rule) => {
             let step = adam_step(update, &rule, decay, time);
@@ -125,6 +130,8 @@ fn adam_on_slices(
     numbers: impl FnOnce(&[f32], &[f32], &[f32]) -> AdamStep,
 ) -> Option<Change> {
     let count = gradient.len();
+    let is_new = moments.first.is_none() && moments.second.is_none();
+    let touched = (moments.touched).get_or_insert_with(|| Touched::new(count, is_new));
     let first = moments.first.get_or_insert_with(|| zeros(count));
     let second = moments.second.get_or_insert_with(|| zeros(count));
     // What is not kept has no elements.
@@ -138,9 +145,13 @@ fn adam_on_slices(
         in_place(second, |second| {
             in_place(largest, |largest| {
                 let step = numbers(weights, first, second);
-                let largest = amsgrad.then_some(largest);
-                let made = kernel::adam(weights, first, second, largest, gradient, pass, step);
-                change = Some(made);
+                let state = AdamState {
+                    first,
+                    second,
+                    largest: amsgrad.then_some(largest),
+                    touched,
+                };
+                change = Some(kernel::adam(weights, state, gradient, pass, step));
             });
         });
     });
@@ -187,14 +198,12 @@ pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce
         &Device::flex(),
     );
     let taken = std::mem::replace(tensor, placeholder);
-    let Ok(primitive) = taken.try_into_primitive::<Flex>() else {
+    let Ok(taken) = taken.try_into_primitive::<Flex>() else {
         return;
     };
-    let mut primitive: FlexTensor = if primitive.is_contiguous() {
-        primitive
-    } else {
-        primitive.to_contiguous()
-    };
+    // A view of a part is copied: `storage_mut` has all elements of the memory.
+    let mut primitive: FlexTensor = taken.to_contiguous();
+    drop(taken);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| work(primitive.storage_mut::<f32>())));
     *tensor = Tensor::from_primitive::<Flex>(primitive);
     if let Err(panic) = outcome {

@@ -72,6 +72,7 @@ impl OptimizerState {
     /// Keeps a tensor beside a parameter.
     pub(crate) fn keep(&mut self, id: ParamId, kept: Kept, value: Tensor<1>) {
         let moments = self.moments.entry(id).or_default();
+        moments.touched = None;
         let place = match kept {
             Kept::First => &mut moments.first,
             Kept::Second => &mut moments.second,

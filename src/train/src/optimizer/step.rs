@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::average::{Overwrite, average};
 use super::change::Changes;
-use super::kernel::{AdafactorStep, AdamStep, LambStep, LionStep, Prepare, SgdStep};
+use super::kernel::{AdafactorStep, AdamStep, LambStep, LionStep, Prepare, SgdStep, Touched};
 use super::norm::{is_flex, of_tensor};
 use super::on_gpu;
 use super::on_slices::on_slices;
@@ -36,6 +36,8 @@ pub(super) struct Moments {
     pub first: Option<Tensor<1>>,
     pub second: Option<Tensor<1>>,
     pub largest: Option<Tensor<1>>,
+    /// Where Adam's moments are known to be 0; `None` where nothing is known, as after any other change of theirs.
+    pub touched: Option<Touched>,
     pub average: Option<Tensor<1>>,
     /// Adafactor's means of the rows of a matrix.
     pub rows: Option<Tensor<1>>,
@@ -187,6 +189,7 @@ impl ModuleMapper for Step<'_> {
                 );
                 change = measured.filter(|_| update.is_measured);
             } else {
+                moments.touched = None;
                 on_tensors(
                     &mut weights,
                     gradient,

@@ -122,7 +122,7 @@ fn squares(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pass, adam};
+    use super::super::{AdamState, Pass, Touched, adam};
     use super::*;
 
     const RULE: LambRule = LambRule {
@@ -167,15 +167,13 @@ mod tests {
                 prepare: PREPARE,
                 is_measured: true,
             };
-            adam(
-                &mut weights,
-                &mut first,
-                &mut second,
-                None,
-                &gradients,
-                pass,
-                step,
-            );
+            let state = AdamState {
+                first: &mut first,
+                second: &mut second,
+                largest: None,
+                touched: &mut Touched::new(count, false),
+            };
+            adam(&mut weights, state, &gradients, pass, step);
             let mut direction = vec![0.0; count];
             for at in 0..count {
                 let gradient = f64::from(gradients[at]);
@@ -222,15 +220,13 @@ mod tests {
             prepare: PREPARE,
             is_measured: true,
         };
-        let change = adam(
-            &mut weights,
-            &mut first,
-            &mut second,
-            None,
-            &gradients,
-            pass,
-            step,
-        );
+        let state = AdamState {
+            first: &mut first,
+            second: &mut second,
+            largest: None,
+            touched: &mut Touched::new(2, false),
+        };
+        let change = adam(&mut weights, state, &gradients, pass, step);
         let length = 0.1 * 5.0 / 2.0_f32.sqrt();
         assert!((weights[0] - (3.0 - length)).abs() < 1e-5, "{weights:?}");
         assert!((weights[1] - (4.0 + length)).abs() < 1e-5, "{weights:?}");

@@ -1,0 +1,348 @@
+//! Adam on slices.
+
+use rayon::prelude::*;
+
+use super::{BLOCK, Pass, Prepare};
+use crate::optimizer::AdamRule;
+use crate::optimizer::change::{Change, PIECE, updated};
+
+/// Adam at one step, everything worked out that does not depend on the element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::optimizer) struct AdamStep {
+    /// 1 − rate · weight decay.
+    pub keep: f32,
+    /// 1 − β₁.
+    pub first: f32,
+    pub beta_2: f32,
+    /// 1 − β₂.
+    pub second: f32,
+    /// √(1 − β₂ᵗ).
+    pub root: f32,
+    pub epsilon: f32,
+    /// rate / (1 − β₁ᵗ).
+    pub size: f32,
+}
+
+impl AdamStep {
+    /// Step `time`, counted from 1.
+    pub fn new(rule: &AdamRule, rate: f64, decay: f64, time: u64) -> Self {
+        let time = time.min(i32::MAX as u64) as i32;
+        Self {
+            keep: (1.0 - rate * decay) as f32,
+            first: (1.0 - rule.beta_1) as f32,
+            beta_2: rule.beta_2 as f32,
+            second: (1.0 - rule.beta_2) as f32,
+            root: (1.0 - rule.beta_2.powi(time)).sqrt() as f32,
+            epsilon: rule.epsilon as f32,
+            size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,
+        }
+    }
+}
+
+impl AdamStep {
+    /// Whether an element without a gradient whose moments are 0 keeps them, and its weight becomes `weight · keep`, to
+    /// the bit: the quotient of the moments is 0 then, and so is what is subtracted.
+    fn leaves_zeros(self, prepare: Prepare) -> bool {
+        let is_positive = |number: f32| number > 0.0 && number.is_finite();
+        is_positive(self.epsilon)
+            && is_positive(self.root)
+            && (self.size == 0.0 || is_positive(self.size))
+            && (prepare.factor == 0.0 || is_positive(prepare.factor))
+            && prepare.limit >= 0.0
+    }
+}
+
+/// Which pieces of a variable have had a gradient. The moments of the others are 0.
+///
+/// In a table of words most rows have had none: where the gradient of such a piece is 0 again, its moments are neither
+/// read nor written. All-MiniLM-L6-v2 has half of its weights in that table, and an update waits for memory.
+#[derive(Clone, Debug)]
+pub(in crate::optimizer) struct Touched(Vec<bool>);
+
+impl Touched {
+    /// For a variable of so many elements; `none`: whether its moments are all 0.
+    pub fn new(elements: usize, none: bool) -> Self {
+        Self(vec![!none; elements.div_ceil(PIECE)])
+    }
+}
+
+/// What is kept beside the weights. Moments are of the gradients so far, `first` of them, `second` of their squares;
+/// `largest` is what the second has been at most, for AMSGrad. All of the weights' length.
+pub(in crate::optimizer) struct AdamState<'a> {
+    pub first: &'a mut [f32],
+    pub second: &'a mut [f32],
+    pub largest: Option<&'a mut [f32]>,
+    pub touched: &'a mut Touched,
+}
+
+/// Weights and gradients are of equal length. Returns the change, if it is measured.
+pub(in crate::optimizer) fn adam(
+    weights: &mut [f32],
+    state: AdamState,
+    gradients: &[f32],
+    pass: Pass,
+    step: AdamStep,
+) -> Change {
+    let largest: Vec<Option<&mut [f32]>> = match state.largest {
+        Some(largest) => largest.chunks_mut(BLOCK).map(Some).collect(),
+        None => (0..weights.len().div_ceil(BLOCK)).map(|_| None).collect(),
+    };
+    let moments = (state.first.par_chunks_mut(BLOCK))
+        .zip(state.second.par_chunks_mut(BLOCK))
+        .zip(largest)
+        .zip(state.touched.0.par_chunks_mut(BLOCK / PIECE));
+    let leaves_zeros = step.leaves_zeros(pass.prepare);
+    let blocks = weights
+        .par_chunks_mut(BLOCK)
+        .zip(gradients.par_chunks(BLOCK))
+        .zip(moments);
+    let changes = blocks.map(
+        |((weights, gradients), (((first, second), mut largest), touched))| {
+            updated(weights, pass.is_measured, |weights, at| {
+                for (index, weights) in weights.chunks_mut(PIECE).enumerate() {
+                    let start = at.start + index * PIECE;
+                    let at = start..start + weights.len();
+                    let (touched, gradients) =
+                        (&mut touched[start / PIECE], &gradients[at.clone()]);
+                    if !*touched && leaves_zeros && are_zero(gradients) {
+                        decay(weights, step.keep);
+                        continue;
+                    }
+                    *touched = true;
+                    let (first, second) = (&mut first[at.clone()], &mut second[at.clone()]);
+                    match &mut largest {
+                        None => block(weights, first, second, gradients, pass.prepare, step),
+                        Some(largest) => {
+                            let largest = &mut largest[at];
+                            amsgrad_block(
+                                weights,
+                                first,
+                                second,
+                                largest,
+                                gradients,
+                                pass.prepare,
+                                step,
+                            );
+                        }
+                    }
+                }
+            })
+        },
+    );
+    let changes: Vec<Change> = changes.collect();
+    changes.into_iter().sum()
+}
+
+/// Whether all of them are +0.
+fn are_zero(values: &[f32]) -> bool {
+    let bits = values.iter().fold(0, |bits, value| bits | value.to_bits());
+    bits == 0
+}
+
+/// An element of which both moments stay 0.
+fn decay(weights: &mut [f32], keep: f32) {
+    if keep != 1.0 {
+        weights.iter_mut().for_each(|weight| *weight *= keep);
+    }
+}
+
+/// The loop of [`adam`] with AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2, with Adam's bias
+/// correction as in PyTorch and Keras. A second moment that shrinks does not lengthen the steps.
+pub(super) fn amsgrad_block(
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    largest: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: AdamStep,
+) {
+    let moments = first.iter_mut().zip(second).zip(largest);
+    for ((weight, &gradient), ((first, second), largest)) in
+        weights.iter_mut().zip(gradients).zip(moments)
+    {
+        let gradient = prepare.of::<true>(gradient);
+        *first += (gradient - *first) * step.first;
+        *second = *second * step.beta_2 + gradient * gradient * step.second;
+        *largest = largest.max(*second);
+        let denominator = largest.sqrt() / step.root + step.epsilon;
+        *weight = *weight * step.keep - step.size * (*first / denominator);
+    }
+}
+
+/// The loop of [`adam`], for the widest vectors the processor has. Nothing is fused or reordered, so
+/// the bits are the same for all of them.
+pub(super) fn block(
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    gradients: &[f32],
+    prepare: Prepare,
+    step: AdamStep,
+) {
+    #[inline(always)]
+    fn body<const LIMITED: bool>(
+        weights: &mut [f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        gradients: &[f32],
+        prepare: Prepare,
+        step: AdamStep,
+    ) {
+        let count = weights.len();
+        let (first, second) = (&mut first[..count], &mut second[..count]);
+        let gradients = &gradients[..count];
+        for i in 0..count {
+            let gradient = prepare.of::<LIMITED>(gradients[i]);
+            first[i] += (gradient - first[i]) * step.first;
+            second[i] = second[i] * step.beta_2 + gradient * gradient * step.second;
+            let denominator = second[i].sqrt() / step.root + step.epsilon;
+            weights[i] = weights[i] * step.keep - step.size * (first[i] / denominator);
+        }
+    }
+    if prepare.is_limited() {
+        return body::<true>(weights, first, second, gradients, prepare, step);
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn avx2(
+            weights: &mut [f32],
+            first: &mut [f32],
+            second: &mut [f32],
+            gradients: &[f32],
+            prepare: Prepare,
+            step: AdamStep,
+        ) {
+            body::<false>(weights, first, second, gradients, prepare, step);
+        }
+        if stratoscope_bert::ops::allows_avx2() {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { avx2(weights, first, second, gradients, prepare, step) };
+        }
+    }
+    body::<false>(weights, first, second, gradients, prepare, step);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: usize = 3 * PIECE + 17;
+
+    fn step(weight_decay: f64, time: u64) -> AdamStep {
+        let rule = AdamRule {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay,
+            decay_all: false,
+            amsgrad: false,
+        };
+        AdamStep::new(&rule, 1e-2, weight_decay, time)
+    }
+
+    /// Gradients of step `time`: the first piece gets one each time, the second in step 3, the third a negative zero in
+    /// step 2, the rest none.
+    fn gradients(time: u64) -> Vec<f32> {
+        let mut gradients = vec![0.0; COUNT];
+        gradients[5] = 0.1 * time as f32;
+        if time == 3 {
+            gradients[PIECE + 7] = -0.3;
+        }
+        if time == 2 {
+            gradients[2 * PIECE] = -0.0;
+        }
+        gradients
+    }
+
+    /// Weights, both moments and the measured changes after four steps.
+    fn trained(
+        weight_decay: f64,
+        amsgrad: bool,
+        pass: Pass,
+        mut touched: Touched,
+    ) -> (Vec<Vec<u32>>, Vec<Change>, Vec<bool>) {
+        let mut weights: Vec<f32> = (0..COUNT).map(|at| (at % 13) as f32 - 6.0).collect();
+        weights[COUNT - 1] = -0.0;
+        let [mut first, mut second, mut largest] = [(); 3].map(|()| vec![0.0; COUNT]);
+        let changes = (1..=4).map(|time| {
+            let state = AdamState {
+                first: &mut first,
+                second: &mut second,
+                largest: amsgrad.then_some(&mut largest[..]),
+                touched: &mut touched,
+            };
+            let step = step(weight_decay, time);
+            adam(&mut weights, state, &gradients(time), pass, step)
+        });
+        let changes = changes.collect();
+        let kept = [weights, first, second, largest].map(|values| {
+            let bits = values.iter().map(|value| value.to_bits());
+            bits.collect()
+        });
+        (kept.into(), changes, touched.0)
+    }
+
+    #[test]
+    fn pieces_without_a_gradient_have_the_bits_of_the_formula() {
+        for (weight_decay, amsgrad, is_measured) in [
+            (0.0, false, true),
+            (0.01, false, true),
+            (0.01, false, false),
+            (0.01, true, true),
+        ] {
+            let pass = Pass {
+                prepare: Prepare {
+                    factor: 0.5,
+                    limit: f32::INFINITY,
+                },
+                is_measured,
+            };
+            let run = |none| trained(weight_decay, amsgrad, pass, Touched::new(COUNT, none));
+            let ((kept, changes, touched), (all, of_all, _)) = (run(true), run(false));
+            let context = format!("{weight_decay} {amsgrad} {is_measured}");
+            assert!(kept == all, "{context}");
+            assert_eq!(changes, of_all, "{context}");
+            assert_eq!(touched, [true, true, true, false], "{context}");
+        }
+    }
+
+    #[test]
+    fn where_the_formula_makes_no_zeros_all_is_computed() {
+        let plain = Prepare {
+            factor: 1.0,
+            limit: f32::INFINITY,
+        };
+        assert!(step(0.01, 1).leaves_zeros(plain));
+        let without_epsilon = AdamStep {
+            epsilon: 0.0,
+            ..step(0.01, 1)
+        };
+        let infinite = AdamStep {
+            size: f32::INFINITY,
+            ..step(0.01, 1)
+        };
+        assert!(!without_epsilon.leaves_zeros(plain));
+        assert!(!infinite.leaves_zeros(plain));
+        let not_a_number = Prepare {
+            factor: f32::NAN,
+            ..plain
+        };
+        assert!(!step(0.01, 1).leaves_zeros(not_a_number));
+        // 0 / 0: as without the shortcut, the weights are no numbers.
+        let (mut weights, mut first, mut second) = ([1.0], [0.0], [0.0]);
+        let state = AdamState {
+            first: &mut first,
+            second: &mut second,
+            largest: None,
+            touched: &mut Touched::new(1, true),
+        };
+        let pass = Pass {
+            prepare: plain,
+            is_measured: false,
+        };
+        adam(&mut weights, state, &[0.0], pass, without_epsilon);
+        assert!(weights[0].is_nan());
+    }
+}
