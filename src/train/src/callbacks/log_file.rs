@@ -5,7 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::rules::WriteFailed;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule, Severity};
+
+use crate::context::RunContext;
+use crate::context::warnings::notice;
 
 /// The file of a log.
 #[derive(Debug)]
@@ -32,28 +35,80 @@ impl LogFile {
                 path: path.to_owned(),
                 file: Some(file),
             }),
-            Err(error) => {
-                let rule = WriteFailed {
-                    path: path.display().to_string(),
-                    reason: error.to_string(),
-                };
-                Err(rule.error())
-            }
+            Err(error) => Err(failed(path, &error).error()),
         }
     }
 
-    /// Writes to it, if nothing has failed so far.
+    /// Writes to it, if nothing has failed so far. A failure is SC0908 as a warning.
     pub(super) fn write(&mut self, work: impl FnOnce(&mut File) -> io::Result<()>) {
         let Some(file) = &mut self.file else {
             return;
         };
         if let Err(error) = work(file) {
-            let path = self.path.display();
-            eprintln!(
-                "{}: `{path}` cannot be written any more: {error}; the run goes on without it",
-                self.callback
-            );
             self.file = None;
+            // A callback returns no errors: where the code is denied, the error is shown, and the run goes on all the same.
+            if let Err(denied) = notice(self.stopped(&error)) {
+                RunContext::current().observer().notice(*denied);
+            }
         }
+    }
+
+    fn stopped(&self, error: &io::Error) -> Diagnostic {
+        let callback = self.callback;
+        let mut warning = failed(&self.path, error).diagnostic();
+        warning.severity = Severity::Warning;
+        warning.why(format!(
+            "`{callback}` writes nothing more to it; the run goes on"
+        ))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> WriteFailed {
+    WriteFailed {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::context::events::Observer;
+
+    struct Heard(Mutex<Vec<Diagnostic>>);
+
+    impl Observer for Heard {
+        fn notice(&self, diagnostic: Diagnostic) {
+            self.0.lock().expect("no panic").push(diagnostic);
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_any_more_is_said_once() {
+        let heard = Arc::new(Heard(Mutex::default()));
+        let context = RunContext::new();
+        context.observe(heard.clone());
+        let _entered = context.enter();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log.csv");
+        let log = LogFile::begin("CsvLogger", &path, File::create(&path));
+        let mut log = log.expect("it is new");
+        for _ in 0..2 {
+            log.write(|_| Err(io::Error::other("the disk is full")));
+        }
+        let heard = heard.0.lock().expect("no panic");
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        let warning = &heard[0];
+        assert_eq!(
+            (warning.code.as_str(), warning.severity),
+            ("SC0908", Severity::Warning)
+        );
+        assert!(
+            warning.message.contains("the disk is full"),
+            "{}",
+            warning.message
+        );
     }
 }

@@ -10,32 +10,30 @@ use crate::network::Network;
 use crate::report::inspection::{Direction, Probe, Statistics};
 
 impl<N: Network> Inspection<'_, N> {
-    /// Runs the step forward and backward, a batch at a time, and gives all that is seen of it to `each`, in the order of
-    /// computing, replica by replica. What is kept at one time is what one batch computes.
+    /// Runs the batch of the step with this index forward and backward, and returns all that is seen of it, in the order of
+    /// computing, replica by replica.
     ///
     /// # Errors
     /// SC0520 if it is interrupted, SC0907 if a device fails.
-    pub(crate) fn probe(&self, each: &mut dyn FnMut(&Probe)) -> Result<()> {
+    pub(crate) fn probes(&self, micro_batch: usize) -> Result<Vec<Probe>> {
         let step = self.number();
-        for (micro_batch, batch) in self.batches.iter().enumerate() {
-            let replicas = self.step.replicas.len();
-            let seen: Vec<Arc<Mutex<Vec<Probe>>>> = (0..replicas).map(|_| Arc::default()).collect();
-            let taps = seen.iter().enumerate().map(|(replica, seen)| {
-                let seen = Arc::clone(seen);
-                Taps::of_layers(move |sighting| {
-                    let probe = probe(sighting, (step, micro_batch, replica));
-                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                    seen.push(probe);
-                })
-            });
-            let taps: Vec<Taps> = taps.collect();
-            self.watched(micro_batch, batch, &taps, "hindsight")?;
-            for own in &seen {
-                let own = std::mem::take(&mut *own.lock().unwrap_or_else(PoisonError::into_inner));
-                own.iter().for_each(&mut *each);
-            }
+        let replicas = self.step.replicas.len();
+        let seen: Vec<Arc<Mutex<Vec<Probe>>>> = (0..replicas).map(|_| Arc::default()).collect();
+        let taps = seen.iter().enumerate().map(|(replica, seen)| {
+            let seen = Arc::clone(seen);
+            Taps::of_layers(move |sighting| {
+                let probe = probe(sighting, (step, micro_batch, replica));
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.push(probe);
+            })
+        });
+        let taps: Vec<Taps> = taps.collect();
+        self.watched(micro_batch, &self.batches[micro_batch], &taps, "hindsight")?;
+        let mut all: Vec<Probe> = Vec::new();
+        for own in &seen {
+            all.append(&mut own.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        Ok(())
+        Ok(all)
     }
 }
 

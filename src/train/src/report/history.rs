@@ -174,6 +174,11 @@ impl History {
         }
     }
 
+    /// Names no checkpoints any more: a fork writes none.
+    pub(crate) fn forget_checkpoints(&mut self) {
+        (self.complete_checkpoint, self.checkpoint) = (None, None);
+    }
+
     /// Seconds of training, validation not counted.
     pub fn seconds(&self) -> f64 {
         self.executions.iter().map(|record| record.seconds).sum()

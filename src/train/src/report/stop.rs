@@ -95,6 +95,11 @@ impl Stop {
                 format!("interrupted {position}; the next call goes on from here")
             }
             StopReason::Breakpoint(hit) => format!("`{}` stopped it {position}", hit.condition),
+            StopReason::Complete if position.step < position.steps => {
+                // Steps were left out, or it was stopped early.
+                let made = text::thousands(usize::try_from(position.step).unwrap_or(usize::MAX));
+                format!("no steps are left after step {made}; `run.finish()?` ends the run")
+            }
             StopReason::Complete => {
                 format!("all steps are made, {position}; `run.finish()?` ends the run")
             }

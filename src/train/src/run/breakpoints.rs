@@ -80,7 +80,7 @@ pub fn accuracy_drop() -> Condition {
     Condition(vec![Test::AccuracyDrop(DROP)])
 }
 
-/// The closure returns `true`.
+/// The closure returns `true`. It may read the model (`predict`, `evaluate!`); what would change it is SC0121.
 pub fn custom(holds: impl Fn(&StepNumbers) -> bool + 'static) -> Condition {
     Condition(vec![Test::Custom(Rc::new(holds))])
 }
@@ -140,6 +140,11 @@ impl Condition {
             return Err(Box::new(finding));
         }
         Ok(self)
+    }
+
+    /// Whether it asks a closure, which may read the model.
+    pub(crate) fn is_custom(&self) -> bool {
+        self.0.iter().any(|test| matches!(test, Test::Custom(_)))
     }
 
     /// Whether it needs the update of the step.
@@ -418,7 +423,8 @@ mod tests {
         );
         let all = "nan() | every(7) | loss().above(0.5) | grad_norm().above(0.1)";
         assert_eq!(condition.to_string(), all);
-        assert!(!condition.needs_update());
+        assert!(!condition.needs_update() && !condition.is_custom());
+        assert!((condition.clone() | custom(|_| false)).is_custom());
         assert!((condition | update_ratio().above(0.1)).needs_update());
     }
 

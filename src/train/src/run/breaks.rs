@@ -1,10 +1,11 @@
 //! Where the loop looks at the conditions of a run: when the loss and the gradient of a step are known, before its update.
 
 use stratoscope_data::Batch;
+use stratoscope_diagnostics::Result;
 
 use crate::metric::correct;
 use crate::network::{Files, Network};
-use crate::report::run_report::{StepNumbers, StepPoint};
+use crate::report::run_report::{LayerRatio, StepNumbers, StepPoint};
 use crate::report::stop::Hit;
 use crate::run::epochs::{Drive, Pause};
 use crate::run::mark::Mark;
@@ -83,44 +84,32 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// Looks at the conditions. If one holds, the step is forgotten and the run is left before it.
     fn breaks(
         &mut self,
-        (loss, norm, rate): (f64, Option<f64>, f64),
+        known: (f64, Option<f64>, f64),
         non_finite: Option<String>,
         proposal: Option<&Proposal>,
     ) -> bool {
         let Some(condition) = self.run.breakpoints.clone() else {
             return false;
         };
-        let (step, run) = (&self.lease.step, &*self.run);
-        let ratios = || match proposal {
-            Some(proposal) => step.update_ratios(proposal, &run.settings),
-            None => Vec::new(),
+        let mut numbers = self.numbers(known, non_finite);
+        if condition.needs_update() {
+            numbers.update_ratios = self.ratios(proposal);
+        }
+        let recent: Vec<StepPoint> = self.run.progress.recent.iter().copied().collect();
+        let made = self.lease.step.steps;
+        let has_passed = self.run.passed == Some(made);
+        let holds = || condition.holds(&numbers, &recent, has_passed);
+        let found = match condition.is_custom() {
+            // A closure may read the model.
+            true => self.lease.lent(holds),
+            false => holds(),
         };
-        let begun = self.mark.as_ref().map_or(run.progress.batch, Mark::batch);
-        let mut numbers = StepNumbers {
-            step: step.steps + 1,
-            epoch: run.progress.epoch,
-            batch: begun,
-            loss,
-            gradient_norm: norm,
-            learning_rate: rate,
-            accuracy: self.seen.accuracy(),
-            best_accuracy: run.progress.best_accuracy,
-            update_ratios: match condition.needs_update() {
-                true => ratios(),
-                false => Vec::new(),
-            },
-            non_finite,
-            rows: self.seen.rows.clone(),
-        };
-        let recent: Vec<StepPoint> = run.progress.recent.iter().copied().collect();
-        let has_passed = run.passed == Some(step.steps);
-        let Some(found) = condition.holds(&numbers, &recent, has_passed) else {
+        let Some(found) = found else {
             return false;
         };
         if numbers.update_ratios.is_empty() {
-            numbers.update_ratios = ratios();
+            numbers.update_ratios = self.ratios(proposal);
         }
-        let made = step.steps;
         if found.is_mark {
             self.run.passed = Some(made);
         }
@@ -131,5 +120,42 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         })));
         self.forget_step();
         true
+    }
+
+    /// The numbers of the coming step, but for how much it would change each layer.
+    fn numbers(
+        &self,
+        (loss, gradient_norm, learning_rate): (f64, Option<f64>, f64),
+        non_finite: Option<String>,
+    ) -> StepNumbers {
+        let progress = &self.run.progress;
+        StepNumbers {
+            step: self.lease.step.steps + 1,
+            epoch: progress.epoch,
+            batch: self.mark.as_ref().map_or(progress.batch, Mark::batch),
+            loss,
+            gradient_norm,
+            learning_rate,
+            accuracy: self.seen.accuracy(),
+            best_accuracy: progress.best_accuracy,
+            update_ratios: Vec::new(),
+            non_finite,
+            rows: self.seen.rows.clone(),
+        }
+    }
+
+    /// How much a proposed step would change each layer.
+    fn ratios(&self, proposal: Option<&Proposal>) -> Vec<LayerRatio> {
+        let step = &self.lease.step;
+        proposal.map_or_else(Vec::new, |it| step.update_ratios(it, &self.run.settings))
+    }
+
+    /// A condition that reads the model finds it whole. That is seen to before the gradients are exchanged: afterwards
+    /// the step is proposed to the processes that take part in it.
+    pub(super) fn gather_for_conditions(&mut self) -> Result<()> {
+        match &self.run.breakpoints {
+            Some(condition) if condition.is_custom() => self.lease.step.gather(),
+            _ => Ok(()),
+        }
     }
 }

@@ -7,6 +7,7 @@ use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Checksum, SavedValues};
 
+use crate::context::interrupt::Listening;
 use crate::network::Network;
 use crate::report::comparison::{Comparison, OtherWeights, Parted, names_of};
 use crate::report::history::History;
@@ -34,6 +35,7 @@ struct Side {
 }
 
 pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison> {
+    let _listening = Listening::begin();
     let [first, second] = runs;
     let (left, right) = (side(first)?, side(second)?);
     let pairs = left.history.steps.iter().zip(&right.history.steps);

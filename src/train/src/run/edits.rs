@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::rules::NothingToTrain;
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_strategy::VariableRecord;
 
 use crate::network::Network;
 use crate::optimizer::Clipping;
@@ -16,6 +17,7 @@ use crate::problem;
 use crate::report::history::Edit;
 use crate::run::checkpoint::Bits;
 use crate::run::course::{Place, Turn};
+use crate::run::epochs::Pause;
 use crate::run::handle::Run;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
@@ -202,7 +204,7 @@ impl<N: Network> Run<N> {
     /// would have been.
     ///
     /// # Errors
-    /// SC0915 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
+    /// SC0103 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn skip_batch(&self) -> Result<Edit> {
         (self.calls.skip_batch)(self)
     }
@@ -233,9 +235,27 @@ fn bad(
     Box::new(problem::bad_value(call, "value", given, expects))
 }
 
+/// SC0111 if nothing were left to train without these variables. Only who freezes them is asked: on the way to where a run
+/// stands, all that is trained now may have been frozen.
+fn check_rest<N: Network>(state: &ModelState<N>, prefix: &str) -> Result<()> {
+    let frozen = state.variables_below(prefix, "freeze")?;
+    let is_left = |record: &VariableRecord| !frozen.contains(&record.param);
+    if state.trainable().any(is_left) {
+        return Ok(());
+    }
+    let (variables, head) = (state.step.replicas.records().len(), state.head());
+    Err(NothingToTrain { variables, head }.error())
+}
+
 impl<N: Network> RunState<'_, N> {
     /// Makes a change and writes it down.
+    ///
+    /// # Errors
+    /// SC0111 if nothing would be left to train, and those of [`Self::make`].
     pub(crate) fn edit(&mut self, state: &mut ModelState<N>, change: Change) -> Result<Edit> {
+        if let Change::Train(prefix, false) = &change {
+            check_rest(state, prefix)?;
+        }
         self.make(state, &change)?;
         let dated = Dated {
             step: state.step.steps,
@@ -247,7 +267,20 @@ impl<N: Network> RunState<'_, N> {
         Ok(edit)
     }
 
-    /// Makes a change. After an error nothing has changed.
+    /// Makes the changes of the run that this one goes on with. After an error that run can still be resumed.
+    pub(super) fn take_over(&mut self, state: &mut ModelState<N>, edits: Vec<Dated>) -> Result<()> {
+        let made = edits
+            .iter()
+            .try_for_each(|dated| self.make(state, &dated.change));
+        self.edits = edits;
+        if made.is_err() && self.plan.resume && self.plan.resume_from.is_none() {
+            // The first error is the one to tell.
+            let _ = self.end(state, Ok(Pause::Interrupted));
+        }
+        made
+    }
+
+    /// Makes a change, for the first time or once more. After an error nothing has changed.
     pub(crate) fn make(&mut self, state: &mut ModelState<N>, change: &Change) -> Result<()> {
         match change {
             Change::PinRate(rate) => {
@@ -272,14 +305,6 @@ impl<N: Network> RunState<'_, N> {
             Change::Train(prefix, trainable) => {
                 let call = if *trainable { "unfreeze" } else { "freeze" };
                 let chosen = state.variables_below(prefix, call)?;
-                let is_left = state
-                    .trainable()
-                    .any(|record| !chosen.contains(&record.param));
-                if !trainable && !is_left {
-                    let variables = state.step.replicas.records().len();
-                    let head = state.head();
-                    return Err(NothingToTrain { variables, head }.error());
-                }
                 state.step.replicas.set_trainable(&chosen, *trainable);
             }
             Change::Skip(epoch, batch) => {

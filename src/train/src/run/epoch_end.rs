@@ -139,6 +139,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         if !network.can_be_saved() {
             return Ok(());
         }
+        let written = Some(folder.display().to_string());
+        if self.run.is_replayed {
+            // It was written the first time; by now the folder has what later epochs have written.
+            self.run.progress.history.checkpoint = written;
+            return Ok(());
+        }
         let all = [("last", true), ("best", best)].into_iter();
         for (name, _) in all.filter(|(_, is_due)| *is_due) {
             match (
@@ -156,7 +162,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
                 (Err(problem), None) => return Err(problem),
             }
         }
-        self.run.progress.history.checkpoint = Some(folder.display().to_string());
+        self.run.progress.history.checkpoint = written;
         Ok(())
     }
 

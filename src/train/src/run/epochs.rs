@@ -291,6 +291,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// The optimizer step that the batch ends: exchange, clip, update.
     fn step(&mut self, batch: &Batch, shares: &[usize], is_last: bool) -> Result<()> {
+        self.gather_for_conditions()?;
         let devices = self.lease.step.replicas.devices().to_vec();
         let (state, settings) = (&mut self.lease.step, &self.run.settings);
         let proposed = guarded(&devices, false, || state.propose(settings, shares))?;

@@ -293,16 +293,14 @@ fn begin<'a, N: Network>(
         keeping,
         snapshots: None,
         is_damaged: false,
+        is_replayed: false,
         breakpoints: None,
         passed: None,
         stop: None,
         fork_of: None,
         forks: 0,
     };
-    for dated in edits {
-        run.make(lease, &dated.change)?;
-        run.edits.push(dated);
-    }
+    run.take_over(lease, edits)?;
     if let Some(part) = part {
         run.edit(lease, Change::Parts(part as u64))?;
     }

@@ -15,6 +15,7 @@ use stratoscope_strategy::Origin;
 use crate::arguments::{FitPlan, Validation};
 use crate::callbacks::Callbacks;
 use crate::context::RunContext;
+use crate::context::interrupt::Listening;
 use crate::context::ledger::Ledger;
 use crate::context::warnings::{begin_call, notice};
 use crate::network::{Files, Network};
@@ -40,6 +41,7 @@ impl<N: Network> Run<N> {
 
     pub(crate) fn fork_here(&self, origin: Origin) -> Result<Self> {
         begin_call();
+        let _listening = Listening::begin();
         self.with("fork", |lease, run| {
             let rule = ForkHasLess {
                 callbacks: run.callbacks.len(),
@@ -103,6 +105,12 @@ fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'s
     let number = context.next_run();
     let mut started = run.started.clone();
     started.run = number;
+    let (mut progress, mut snapshots) = (run.progress.clone(), run.snapshots.clone());
+    // It writes no checkpoints, and names none of the run that it was made from.
+    progress.history.forget_checkpoints();
+    for snapshot in snapshots.iter_mut().flat_map(|ring| ring.all_mut()) {
+        snapshot.progress.history.forget_checkpoints();
+    }
     RunState {
         number,
         plan: forked_plan(&run.plan),
@@ -117,14 +125,15 @@ fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'s
         shape: run.shape,
         part: run.part,
         signature: run.signature.clone(),
-        progress: run.progress.clone(),
+        progress,
         pace: Pace::default(),
         started,
         pauses_between_steps: true,
         phase: run.phase,
         keeping: None,
-        snapshots: run.snapshots.clone(),
+        snapshots,
         is_damaged: false,
+        is_replayed: false,
         breakpoints: run.breakpoints.clone(),
         passed: run.passed,
         stop: None,

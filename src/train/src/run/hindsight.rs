@@ -3,12 +3,12 @@
 //! of those that are asked for the step is run with taps. Then everything is put back: the run stands where it stood.
 
 use std::ops::{Bound, RangeBounds};
+use std::panic::resume_unwind;
 
 use stratoscope_diagnostics::rules::StepNotHeld;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
-use crate::context::RunContext;
 use crate::context::interrupt::Listening;
 use crate::inspect::Inspection;
 use crate::network::Network;
@@ -20,7 +20,7 @@ use crate::run::epochs::{Goal, Pause};
 use crate::run::handle::Run;
 use crate::run::lease::Lease;
 use crate::run::rewind::first_difference;
-use crate::run::run_state::{Phase, RunState};
+use crate::run::run_state::{ComingStep, RunState};
 use crate::run::snapshot::Snapshot;
 use crate::step::forward::interrupted;
 
@@ -31,10 +31,11 @@ impl<N: Network> Run<N> {
     /// Replays steps that were made, with probes that nobody had set: the closure gets every output of a layer and every
     /// gradient of each step, with its name, statistics and elements, and the numbers that it returns are collected. Steps
     /// are counted from 1, as in the history; the step that comes next may be the last. The run stands afterwards where it
-    /// stood, and on the CPU the values have the bits that they had.
+    /// stood, also after a panic of the closure, and on the CPU the values have the bits that they had. The closure may read
+    /// the model; what would change it is SC0121.
     ///
     /// # Errors
-    /// SC0531 for steps that were not made or cannot be replayed any more; SC0915 for none; SC0520 if it is interrupted;
+    /// SC0531 for steps that were not made or cannot be replayed any more; SC0103 for none; SC0520 if it is interrupted;
     /// SC0521 for a run that is finished; SC0121 in a callback of this run; SC0907 if a device fails.
     pub fn hindsight<R: IntoCollected>(
         &self,
@@ -162,7 +163,7 @@ impl<N: Network> RunState<'static, N> {
     }
 }
 
-/// Replays, and puts everything back, also after an error.
+/// Replays, and puts everything back, also after an error and before a panic goes on.
 fn replayed<N: Network>(
     lease: &mut Lease<'_, N>,
     run: &mut RunState<'static, N>,
@@ -174,40 +175,32 @@ fn replayed<N: Network>(
         at: Snapshot::of(&lease.step, &run.progress, run.edits.len()),
         edits: run.edits.clone(),
     };
-    let callbacks = std::mem::take(&mut run.callbacks);
-    let silent = RunContext::current().observer_of_a_run(false);
-    let observer = std::mem::replace(&mut run.observer, silent);
-    let (keeping, ring) = (run.keeping.take(), run.snapshots.take());
-    let (breakpoints, passed) = (run.breakpoints.take(), run.passed.take());
-    let stop = run.stop.take();
-    let phase = std::mem::replace(&mut run.phase, Phase::Going);
-
-    let looked = looked(lease, run, steps, snapshot, &aside, each);
+    let (ring, stop) = (run.snapshots.take(), run.stop.take());
+    let looked = run.replaying(lease, |lease, run| {
+        looked(lease, run, steps, snapshot, &aside, each)
+    });
     let back = put_back(lease, run, &aside);
-
-    run.phase = phase;
-    run.stop = stop;
-    (run.breakpoints, run.passed) = (breakpoints, passed);
-    (run.keeping, run.snapshots) = (keeping, ring);
-    run.observer = observer;
-    run.callbacks = callbacks;
-    let hindsight = looked?;
+    (run.snapshots, run.stop) = (ring, stop);
+    let hindsight = looked.unwrap_or_else(|panic| resume_unwind(panic))?;
     back?;
     Ok(hindsight)
 }
 
-/// The changes and the state of before.
+/// The changes and the state of before. The state is put back whatever fails.
 fn put_back<N: Network>(
     lease: &mut Lease<'_, N>,
     run: &mut RunState<'static, N>,
     aside: &Aside<N>,
 ) -> Result<()> {
     run.unmake_after(0);
+    let mut outcome = Ok(());
     for dated in &aside.edits {
-        run.make(lease, &dated.change)?;
+        let made = run.make(lease, &dated.change);
+        outcome = outcome.and(made);
     }
     run.edits.clone_from(&aside.edits);
-    aside.at.restore(&mut lease.step, &mut run.progress)
+    let restored = aside.at.restore(&mut lease.step, &mut run.progress);
+    outcome.and(restored)
 }
 
 fn looked<N: Network>(
@@ -226,8 +219,7 @@ fn looked<N: Network>(
         run.make(lease, &aside.edits[made].change)?;
         made += 1;
     }
-    let mut values = Vec::new();
-    let mut outputs: Vec<String> = Vec::new();
+    let mut found = Found::default();
     for step in first..=last {
         let upcoming = |made: usize| aside.edits.get(made).filter(|dated| dated.step < step);
         while let Some(dated) = upcoming(made) {
@@ -243,6 +235,54 @@ fn looked<N: Network>(
         let Some(coming) = run.coming_step(lease)? else {
             break;
         };
+        // The step itself comes afterwards, in its turn.
+        probed(lease, run, &coming, each, &mut found)?;
+    }
+    Ok(Hindsight {
+        steps: (first, last),
+        values: found.values,
+        outputs: found.outputs,
+        notes: notes(run, snapshot, aside),
+    })
+}
+
+/// What the closure has returned, and the names of the outputs that it was called with.
+#[derive(Default)]
+struct Found {
+    values: Vec<Collected>,
+    outputs: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, probe: &Probe, each: &mut Each<'_>) {
+        let is_output = probe.direction == Direction::Forward;
+        if is_output && !self.outputs.contains(&probe.name) {
+            self.outputs.push(probe.name.clone());
+        }
+        if let Some(value) = each(probe) {
+            self.values.push(Collected {
+                step: probe.step,
+                name: probe.name.clone(),
+                direction: probe.direction,
+                micro_batch: probe.micro_batch,
+                replica: probe.replica,
+                value,
+            });
+        }
+    }
+}
+
+/// Runs the coming step with taps, a batch at a time, and calls the closure with what is seen of each. What is kept at one
+/// time is what one batch computes. The closure may read the model, which is then as it is before the step.
+fn probed<N: Network>(
+    lease: &mut Lease<'_, N>,
+    run: &RunState<'static, N>,
+    coming: &ComingStep,
+    each: &mut Each<'_>,
+    found: &mut Found,
+) -> Result<()> {
+    let before = lease.step.replicas.running_values();
+    for micro_batch in 0..coming.batches.len() {
         let inspection = Inspection {
             step: &lease.step,
             settings: &run.settings,
@@ -250,34 +290,21 @@ fn looked<N: Network>(
             first_batch: coming.number,
             batches: &coming.batches,
         };
-        // The step itself comes afterwards, in its turn.
-        let replicas = &lease.step.replicas;
-        let probed = || {
-            inspection.probe(&mut |probe| {
-                let is_output = probe.direction == Direction::Forward;
-                if is_output && !outputs.contains(&probe.name) {
-                    outputs.push(probe.name.clone());
-                }
-                if let Some(value) = each(probe) {
-                    values.push(Collected {
-                        step: probe.step,
-                        name: probe.name.clone(),
-                        direction: probe.direction,
-                        micro_batch: probe.micro_batch,
-                        replica: probe.replica,
-                        value,
-                    });
-                }
-            })
-        };
-        replicas.undisturbed(probed)?;
+        let probes = inspection.probes(micro_batch);
+        let after = lease.step.replicas.running_values();
+        // Also after an error.
+        lease.step.replicas.set_running_values(&before);
+        let probes = probes?;
+        lease.lent(|| {
+            for probe in &probes {
+                found.add(probe, each);
+            }
+        });
+        // From there the next batch of the step goes on.
+        lease.step.replicas.set_running_values(&after);
     }
-    Ok(Hindsight {
-        steps: (first, last),
-        values,
-        outputs,
-        notes: notes(run, snapshot, aside),
-    })
+    lease.step.replicas.set_running_values(&before);
+    Ok(())
 }
 
 /// Makes steps until so many are made.

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -152,16 +153,16 @@ pub(crate) struct Lease<'m, N: Network> {
 }
 
 impl<N: Network> Lease<'_, N> {
-    /// Calls what may read the model meanwhile.
+    /// Calls what may read the model meanwhile. The state is back also when a panic of it goes on.
     pub(crate) fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
         if let Some(state) = &mut self.state {
             // Where this fails, so does the next step, which reports it.
             let _ = state.step.gather();
         }
         self.state = None;
-        let returned = call();
+        let returned = panic::catch_unwind(AssertUnwindSafe(call));
         self.state = Some(self.model.state());
-        returned
+        returned.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 }
 

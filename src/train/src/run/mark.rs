@@ -92,6 +92,14 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         self.forget_step();
     }
 
+    /// After an error or a panic: the step is not made. The state is made whole as far as that is possible.
+    pub(super) fn give_up_step(&mut self) {
+        self.run.is_damaged = self.is_updating;
+        self.forget_step();
+        // The first error is the one to tell.
+        let _ = self.lease.step.gather();
+    }
+
     /// Goes back to before the step that is not made, if one has begun, in a run that is left between two steps only.
     /// Another keeps what it has counted.
     pub(super) fn forget_step(&mut self) {

@@ -8,8 +8,9 @@
 //! second run from a place, `parts` how a batch is divided for which a device has no memory, `choose` what
 //! `batch_size = auto` takes,
 //! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
-//! a `snapshot` in a `ring`, to which `rewind` turns back and from which `hindsight` replays, and a `checkpoint` on disk. `watch` and `memory` look for what would
-//! go wrong in silence, `controls` does what the buttons below the table ask; no number of a run depends on them.
+//! a `snapshot` in a `ring`, to which `rewind` turns back and from which `hindsight` looks back, and a `checkpoint` on disk.
+//! Both of them make steps again by `replay`. `watch` and `memory` look for what would go wrong in silence, `controls` does
+//! what the buttons below the table ask; no number of a run depends on them.
 
 pub mod breakpoints;
 mod breaks;
@@ -35,6 +36,7 @@ pub(crate) mod memory;
 pub(crate) mod pace;
 mod parts;
 pub(crate) mod progress;
+mod replay;
 pub mod rewind;
 pub(crate) mod ring;
 pub(crate) mod run_state;

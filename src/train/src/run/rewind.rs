@@ -2,9 +2,11 @@
 //! again. On the CPU the run then stands at the very bits of the first time. On a GPU sums may have another order, so the
 //! losses of the replayed steps are compared with those of the first time, everywhere, and a difference is reported.
 //!
-//! Callbacks and the observer hear nothing of a replay: they have heard of those steps.
+//! Callbacks and the observer hear nothing of a replay: they have heard of those steps. Breakpoints do not stop it.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::panic::resume_unwind;
 
 use serde::Serialize;
 use stratoscope_diagnostics::rules::{InvalidSize, OutOfMemory, ReplayDiffers, UpdateUndone};
@@ -12,7 +14,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::html::prose;
 use stratoscope_render::text;
 
-use crate::context::RunContext;
+use crate::context::interrupt::Listening;
 use crate::context::warnings::notice;
 use crate::count::IntoCount;
 use crate::network::Network;
@@ -23,7 +25,7 @@ use crate::run::handle::Run;
 use crate::run::lease::Lease;
 use crate::run::parts::free_memory;
 use crate::run::ring::Ring;
-use crate::run::run_state::{Phase, RunState};
+use crate::run::run_state::RunState;
 
 /// A run that was turned back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,7 +42,8 @@ pub struct Rewound {
     pub interrupted: bool,
     /// The first replayed step with another loss: its number, its loss the first time and now.
     pub differs: Option<(u64, f64, f64)>,
-    /// The changes that were made at this step or later: they are undone.
+    /// The changes that were made at this step or later: they are undone. After an interrupt these are also the changes on
+    /// the way to the step that was asked for.
     pub dropped: Vec<Edit>,
 }
 
@@ -88,11 +91,13 @@ impl fmt::Display for Rewound {
 
 impl<N: Network> Run<N> {
     /// Turns the run back to the moment when it had made `step` optimizer steps. What was measured afterwards is
-    /// forgotten, and so are later snapshots; checkpoints on disk stay.
+    /// forgotten, and so are later snapshots. A run that writes complete checkpoints, of which the newest is of a later
+    /// step, writes one of this place at once: `resume_from` goes on from here. The earlier ones stay on disk as far as
+    /// `keep_last` says. Conditions of [`break_when`](Self::break_when) do not stop the replay.
     ///
     /// # Errors
-    /// SC0915 for a step that was not made or has no snapshot before it; SC0521 for a run that is finished; SC0121 in a
-    /// callback of this run.
+    /// SC0915 for a step that was not made or has no snapshot before it; SC0525 for a checkpoint that cannot be written,
+    /// where it is denied; SC0521 for a run that is finished; SC0121 in a callback of this run.
     pub fn rewind(&self, step: impl IntoCount) -> Result<Rewound> {
         let step = step.into_count().at_least(0, "rewind", "step")?;
         (self.calls.rewind)(self, step)
@@ -112,6 +117,7 @@ impl<N: Network> Run<N> {
     }
 
     pub(crate) fn rewind_here(&self, step: u64) -> Result<Rewound> {
+        let _listening = Listening::begin();
         self.with("rewind", |lease, run| rewind(lease, run, step))
     }
 
@@ -194,16 +200,23 @@ fn rewind<N: Network>(
     let (restored, made) = (snapshot.state.steps, snapshot.edits);
     let earlier = run.progress.history.steps.clone();
     snapshot.restore(&mut lease.step, &mut run.progress)?;
-    let dropped = run.unmake_after(step);
+    run.is_damaged = false;
+    let later = run.unmake_after(step);
     if let Some(ring) = &mut run.snapshots {
         ring.forget_after(step, |it| it.edits <= kept);
     }
-    if let Some(keeping) = &mut run.keeping {
-        keeping.checkpoints.turned_back(step);
-    }
     run.stop = None;
-    let outcome = replay(lease, run, (made, step));
-    let interrupted = outcome? == Pause::Interrupted;
+    let mut left: VecDeque<Dated> = std::mem::take(&mut run.edits).into();
+    let outcome = run.replaying(lease, |lease, run| {
+        remade(lease, run, &mut left, (made, step))
+    });
+    // Whatever came of it: the run stands where it stands now.
+    let unmade = left.iter().map(Dated::listed);
+    let dropped: Vec<Edit> = unmade.chain(later).collect();
+    run.passed = Some(lease.step.steps);
+    let written = run.keep_from_here(lease, !dropped.is_empty());
+    let interrupted = outcome.unwrap_or_else(|panic| resume_unwind(panic))? == Pause::Interrupted;
+    written?;
     let replayed = run
         .progress
         .history
@@ -232,44 +245,28 @@ fn rewind<N: Network>(
     Ok(rewound)
 }
 
-/// Makes the steps to `step` again, unheard.
-fn replay<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
-    (made, step): (usize, u64),
-) -> Result<Pause> {
-    let callbacks = std::mem::take(&mut run.callbacks);
-    let silent = RunContext::current().observer_of_a_run(false);
-    let observer = std::mem::replace(&mut run.observer, silent);
-    // Checkpoints of these steps exist.
-    let keeping = run.keeping.take();
-    let phase = std::mem::replace(&mut run.phase, Phase::Going);
-    let outcome = remade(lease, run, (made, step));
-    run.phase = phase;
-    run.keeping = keeping;
-    run.observer = observer;
-    run.callbacks = callbacks;
-    outcome
-}
-
-/// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between them.
+/// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between
+/// them. A change that is not made again, since the replay ends before, stays in `left`.
 fn remade<N: Network>(
     lease: &mut Lease<'_, N>,
     run: &mut RunState<'static, N>,
+    left: &mut VecDeque<Dated>,
     (made, step): (usize, u64),
 ) -> Result<Pause> {
     run.progress.history.edits.clear();
-    for (index, dated) in run.edits.clone().into_iter().enumerate() {
+    let mut index = 0;
+    while let Some(dated) = left.front() {
         if index >= made {
             let pause = run.drive(lease, Goal::UntilStep(dated.step))?;
             if pause == Pause::Interrupted {
-                run.edits.truncate(index);
                 return Ok(pause);
             }
         }
         // Of a change that the snapshot holds, such as a frozen variable, this is once more to no effect.
         run.make(lease, &dated.change)?;
         run.progress.history.edits.push(dated.listed());
+        run.edits.extend(left.pop_front());
+        index += 1;
     }
     run.drive(lease, Goal::UntilStep(step))
 }

@@ -89,6 +89,11 @@ impl<T> Ring<T> {
         self.held.iter().map(|held| &held.value)
     }
 
+    /// All that are held, to be changed.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.held.iter_mut().map(|held| &mut held.value)
+    }
+
     /// The steps that are held, the oldest first.
     pub(crate) fn steps(&self) -> impl Iterator<Item = u64> {
         self.held.iter().map(|held| held.step)

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use stratoscope_data::{Batch, even_shares};
@@ -70,9 +71,11 @@ pub(crate) struct RunState<'a, N: Network> {
     pub snapshots: Option<Ring<Snapshot<N>>>,
     /// The latest call has failed in an update: some weights may have changed and others not.
     pub is_damaged: bool,
+    /// Its steps are made once more ([`Self::replaying`]).
+    pub is_replayed: bool,
     /// Under which conditions it stops.
     pub breakpoints: Option<Condition>,
-    /// The number of steps at which [`every`](super::breakpoints::every) has stopped it last.
+    /// The number of steps at which [`every`](super::breakpoints::every) has stopped it last, or to which it was turned back.
     pub passed: Option<u64>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
@@ -157,7 +160,8 @@ impl<N: Network> RunState<'_, N> {
     /// Runs the loop until the goal is reached, the run is interrupted or there are no more steps.
     ///
     /// # Errors
-    /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made.
+    /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made, also
+    /// when a panic goes on.
     pub(crate) fn drive(&mut self, lease: &mut Lease<'_, N>, goal: Goal) -> Result<Pause> {
         self.tell(lease.step.counters);
         self.observer.fit_started(&self.started);
@@ -187,23 +191,28 @@ impl<N: Network> RunState<'_, N> {
             admitted: None,
             is_updating: false,
         };
-        let outcome = drive.epochs();
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| drive.epochs()));
         match outcome {
-            Ok(Pause::Complete) if goal == Goal::End => {
+            Ok(Ok(Pause::Complete)) if goal == Goal::End => {
                 drive.after_all_epochs()?;
                 drive.leave_weights()?;
                 Ok(Pause::Complete)
             }
-            Ok(pause) => {
+            Ok(Ok(pause)) => {
                 drive.lease.step.gather()?;
+                drive.between_calls(&pause)?;
                 Ok(pause)
             }
-            Err(problem) => {
-                drive.run.is_damaged = drive.is_updating;
-                drive.forget_step();
-                // The first error is the one to tell.
-                let _ = drive.lease.step.gather();
+            Ok(Err(problem)) => {
+                drive.give_up_step();
                 Err(problem)
+            }
+            Err(panic) => {
+                if drive.run.pauses_between_steps {
+                    drive.give_up_step();
+                    drive.run.stop = None;
+                }
+                panic::resume_unwind(panic)
             }
         }
     }

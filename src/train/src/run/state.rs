@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{HeadWritten, NoLoss, NotCompiled};
@@ -49,7 +49,11 @@ impl<N: Network> SharedModel<N> {
 
     /// The state, unless a call has it.
     pub(crate) fn try_state(&self) -> Option<MutexGuard<'_, ModelState<N>>> {
-        self.state.try_lock().ok()
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -224,7 +224,7 @@ impl Callback for At {
 }
 
 /// Runs a test that may hang, and fails where it does.
-fn watched(test: impl FnOnce() + Send + 'static) {
+pub fn watched(test: impl FnOnce() + Send + 'static) {
     let (sender, ended) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         test();

@@ -8,10 +8,11 @@ use stratoscope_data::make_regression;
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Partitioner, Strategy,
 };
+use stratoscope_train::breakpoints::custom;
 use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, History,
-    IntoOptimizer, Lamb, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, pearson,
-    set_global_policy, warmup_linear,
+    IntoOptimizer, Lamb, Lion, MeanSquaredError, Optimizer, RMSprop, SGD, Sequential, StopReason,
+    interrupt, pearson, set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
 
@@ -553,6 +554,58 @@ fn another_version_and_an_empty_folder_are_refused() {
     assert_eq!(refused.expect_err("there is none").code, "SC0526");
     let absent = trained(&CASE, |args| args.resume_from(empty.path().join("absent")));
     assert_eq!(absent.expect_err("there is none").code, "SC0526");
+}
+
+/// A checkpoint is not left to a call that may never come, and the end of an epoch is a place to go on from.
+#[test]
+fn what_is_due_where_a_call_ends_is_written_then() {
+    let (expected, whole) = trained(&CASE, |args| args).expect("it trains");
+    let folder = TempDir::new().expect("a temporary folder");
+    let names = || -> Vec<String> {
+        let name = |path: &PathBuf| {
+            let name = path.file_name().expect("a name");
+            name.to_string_lossy().into_owned()
+        };
+        steps_of(folder.path()).iter().map(name).collect()
+    };
+    let model = compiled(&CASE);
+    let args = FitArgs::new().epochs(2).batch_size(4).seed(3);
+    let args = args.validation_data_copied(&sentences(7)).verbose(false);
+    let args = args.checkpoint(folder.path()).every(4).keep_last(100);
+    let run = model.start(&sentences(30), args).expect("it is ready");
+    run.step(4).expect("it steps");
+    assert_eq!(names(), ["step-4"]);
+    run.step(4).expect("it steps");
+    assert_eq!(names(), ["step-4", "step-8"]);
+    run.step(3).expect("it steps");
+    // An interrupt, here while step 12 is made, does not wait for a checkpoint; the next call writes it.
+    let interrupts = custom(|step| {
+        if step.step == 12 {
+            interrupt::request();
+        }
+        false
+    });
+    run.break_when(interrupts).expect("a condition");
+    let stop = run.step(5).expect("it is interrupted");
+    assert_eq!(
+        (stop.reason, stop.position.step),
+        (StopReason::Interrupted, 12)
+    );
+    assert_eq!(names(), ["step-4", "step-8"]);
+    run.step(2).expect("it steps");
+    assert_eq!(names(), ["step-12", "step-4", "step-8"]);
+    run.epoch().expect("it steps");
+    assert_eq!(names(), ["step-12", "step-16", "step-4", "step-8"]);
+    let newest = run.history().expect("no callback").complete_checkpoint;
+    assert!(newest.is_some_and(|it| it.ends_with("step-16")));
+    run.finish().expect("all steps are made");
+    assert_eq!(names().len(), 4, "it is written once");
+    assert!(weights(&model) == expected);
+    for path in steps_of(folder.path()) {
+        let (found, history) = trained(&CASE, |args| args.resume_from(&path)).expect("it goes on");
+        assert!(found == expected, "{}", path.display());
+        assert_eq!(measured(&history), measured(&whole), "{}", path.display());
+    }
 }
 
 /// Two runs that write to one folder keep their own; the newest is the one that was written last.

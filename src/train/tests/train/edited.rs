@@ -2,7 +2,8 @@
 //! know of them.
 
 use stratoscope_train::{
-    BertForSequenceClassification, Clipping, FitArgs, History, Run, compare, pin, scale,
+    BertForSequenceClassification, Clipping, FitArgs, History, Run, StopReason, compare, interrupt,
+    pin, scale,
 };
 use tempfile::TempDir;
 
@@ -457,4 +458,74 @@ fn two_runs_part_where_one_was_changed() {
             .contains("second run, after step 6: `bert` frozen"),
         "{found}"
     );
+}
+
+/// On the way to where a run stands, all that is trained in the end may have been frozen.
+#[test]
+fn freezing_in_turns_is_made_again() {
+    let frozen_in_turns = || {
+        let (model, run) = started();
+        run.freeze("bert").expect("the head is left");
+        run.unfreeze("bert").expect("variables of this name");
+        run.freeze("classifier").expect("the encoder is left");
+        run.step(5).expect("it steps");
+        (model, run)
+    };
+    let (reference, run) = frozen_in_turns();
+    let whole = run.finish().expect("it steps");
+    let (model, run) = frozen_in_turns();
+    let refused = run.freeze("bert").expect_err("nothing would be left");
+    assert_eq!(refused.code, "SC0111");
+    let rewound = run.rewind(4).expect("it was made");
+    assert_eq!((rewound.step, rewound.differs), (4, None), "{rewound}");
+    run.hindsight(2..=3, |tap| tap.norm).expect("it is held");
+    let history = run.finish().expect("it goes on");
+    assert_eq!(losses(&history), losses(&whole));
+    assert!(weights(&model) == weights(&reference));
+    // Another call goes on with the changes as well.
+    let (model, run) = frozen_in_turns();
+    drop(run);
+    let history = model.fit(&sentences(30), args().resume(true));
+    let history = history.expect("it goes on");
+    assert_eq!(losses(&history), losses(&whole));
+    assert_eq!(edits(&history), edits(&whole));
+}
+
+/// Changes between the place where a replay is interrupted and the step that was asked for are undone, and listed.
+#[test]
+fn an_interrupted_replay_lists_all_that_is_undone() {
+    let whole = compiled().fit(&sentences(30), args()).expect("it trains");
+    let (_, run) = started();
+    run.keep_snapshots(100, 1000).expect("the run is not over");
+    run.step(3).expect("it steps");
+    run.set_learning_rate(scale(0.5)).expect("a factor");
+    run.step(3).expect("it steps");
+    run.set_batch_size(5).expect("a size");
+    run.step(2).expect("it steps");
+    run.set_learning_rate(pin(1e-5)).expect("a rate");
+    interrupt::request();
+    let rewound = run.rewind(8).expect("it was made");
+    assert!(rewound.interrupted && rewound.step < 3, "{rewound}");
+    let dropped: Vec<u64> = rewound.dropped.iter().map(|it| it.step).collect();
+    assert_eq!(dropped, [3, 6, 8], "{rewound}");
+    assert!(run.history().expect("no callback").edits.is_empty());
+    let history = run.finish().expect("it goes on");
+    assert_eq!(losses(&history), losses(&whole), "all changes are undone");
+    assert_eq!(history.counters, whole.counters);
+}
+
+#[test]
+fn a_run_whose_last_batch_is_left_out_says_where_it_ends() {
+    let (_, run) = started();
+    run.step(15).expect("it steps");
+    run.skip_batch().expect("there is one");
+    let stop = run.step(1).expect("nothing is left");
+    assert_eq!(stop.reason, StopReason::Complete);
+    let text = stop.to_plain();
+    assert!(
+        text.starts_with("no steps are left after step 15;"),
+        "{text}"
+    );
+    let refused = run.skip_batch().expect_err("nothing is left");
+    assert_eq!(refused.code, "SC0103");
 }

@@ -189,6 +189,31 @@ fn a_fork_says_what_it_is_and_leaves_callbacks_and_checkpoints() {
     model.fit(&sentences(30), args()).expect("it is free");
 }
 
+#[test]
+fn a_fork_names_no_checkpoint_of_the_run() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let model = compiled(None, 1, 1);
+    let with = args().checkpoint(folder.path()).every(4);
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.keep_snapshots(3, 1000).expect("the run is not over");
+    run.step(11).expect("it steps");
+    let named = |run: &Run<SequenceClassifier>| {
+        let history = run.history().expect("no callback");
+        (history.checkpoint, history.complete_checkpoint)
+    };
+    assert!(matches!(named(&run), (Some(_), Some(_))));
+    let fork = run.fork().expect("it goes on");
+    assert_eq!(named(&fork), (None, None));
+    fork.rewind(10).expect("a snapshot is held");
+    assert_eq!(named(&fork), (None, None));
+    let history = fork.finish().expect("it steps");
+    assert_eq!(
+        (history.checkpoint, history.complete_checkpoint),
+        (None, None)
+    );
+    assert!(matches!(named(&run), (Some(_), Some(_))));
+}
+
 /// Two layers with a batch normalization between them.
 #[derive(Module, Debug)]
 struct Normed {

@@ -1,10 +1,18 @@
 //! Past steps are replayed with probes that nobody had set, and the run stands afterwards where it stood.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 
 use stratoscope_strategy::{AsStrategy, CentralStorageStrategy, ParameterServerStrategy, Strategy};
-use stratoscope_train::{BertForSequenceClassification, Direction, FitArgs, pin};
+use stratoscope_train::breakpoints::every;
+use stratoscope_train::{
+    BertForSequenceClassification, Direction, EvaluateArgs, FitArgs, on_epoch_end, pin,
+};
 
+use crate::callback_methods::watched;
 use crate::support::{self, mirrored, plain_args, sentences, weights};
 
 type Bert = BertForSequenceClassification;
@@ -180,4 +188,103 @@ fn steps_that_are_not_held_are_refused_and_a_checkpoint_helps() {
     );
     let coming = run.hindsight(3.., |tap| tap.norm);
     assert_eq!(coming.map(|it| it.steps), Ok((3, 3)));
+}
+
+/// The end of an epoch is replayed, and the folder keeps what later epochs have written.
+#[test]
+fn the_files_of_each_epoch_are_left_alone() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let model = model(None, 1);
+    let with = args().checkpoint(folder.path());
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.keep_snapshots(5, 1000).expect("the run is not over");
+    run.until(16).expect("it steps");
+    let files = || {
+        ["last", "best"].map(|name| {
+            let path = folder.path().join(name).join("model.safetensors");
+            fs::read(path).expect("it was written")
+        })
+    };
+    let (before, history) = (files(), run.history().expect("no callback"));
+    let hindsight = run.hindsight(7..=9, |tap| tap.norm);
+    let hindsight = hindsight.expect("it is held");
+    assert!(!hindsight.to_plain().contains("not exact"), "{hindsight}");
+    assert!(files() == before, "other files");
+    let now = run.history().expect("no callback");
+    assert_eq!(now.checkpoint, history.checkpoint);
+    // The replay of a run that is turned back writes none either, and the history is that of the first time.
+    run.rewind(9).expect("it was made");
+    assert!(files() == before, "other files");
+    let now = run.history().expect("no callback");
+    assert_eq!(now.checkpoint, history.checkpoint);
+}
+
+#[test]
+fn after_a_panic_of_the_closure_the_run_stands_where_it_stood() {
+    let reference = model(None, 1);
+    let whole = reference.fit(&sentences(30), args()).expect("it trains");
+    let ended = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&ended);
+    let with = args().callbacks(on_epoch_end(move |_| counted.set(counted.get() + 1)));
+    let model = model(None, 1);
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.keep_snapshots(4, 1000).expect("the run is not over");
+    run.break_when(every(12)).expect("a condition");
+    run.step(10).expect("it steps");
+    let (before, report) = (checksums(&model), run.report().expect("no callback"));
+    let caught = catch_unwind(AssertUnwindSafe(|| {
+        run.hindsight(3..10, |tap| {
+            assert!(tap.step < 6, "a mistake of the closure's");
+            tap.norm
+        })
+    }));
+    assert!(caught.is_err());
+    assert!(checksums(&model) == before);
+    let now = run.report().expect("no callback");
+    assert_eq!(now.position, report.position);
+    assert_eq!(now.snapshots, report.snapshots);
+    assert_eq!(now.history.steps, report.history.steps);
+    let again = run.hindsight(3..5, |tap| tap.norm).expect("it is held");
+    assert_eq!(again.steps, (3, 4));
+    let stop = run.epoch().expect("it stops");
+    assert!(stop.hit().is_some(), "{stop}");
+    assert_eq!(stop.position.step, 12, "{stop}");
+    let history = run.finish().expect("it goes on");
+    assert_eq!(ended.get(), 2, "callbacks");
+    assert_eq!(history.counters, whole.counters);
+    assert!(weights(&model) == weights(&reference));
+}
+
+#[test]
+fn the_closure_may_read_the_model_and_not_change_it() {
+    watched(|| {
+        let model = model(None, 1);
+        let run = model.start(&sentences(30), args()).expect("it is ready");
+        let data = sentences(7);
+        let loss = || {
+            let evaluated = model.evaluate(&data, EvaluateArgs::new().verbose(false));
+            evaluated.expect("it is read").loss
+        };
+        let mut expected = Vec::new();
+        for _ in 0..4 {
+            expected.push(loss());
+            run.step(1).expect("it steps");
+        }
+        let before = checksums(&model);
+        let (mut losses, mut codes) = (Vec::new(), Vec::new());
+        let hindsight = run.hindsight(2..=3, |tap| {
+            if tap.name == "classifier.weight" {
+                losses.push(loss());
+                codes.push(model.freeze("bert").expect_err("it is in use").code);
+                codes.push(run.step(1).expect_err("it is in use").code);
+            }
+            model.num_parameters()
+        });
+        let hindsight = hindsight.expect("it is held");
+        assert!(hindsight.values.iter().all(|it| it.value > 0.0));
+        assert_eq!(losses, expected[1..3], "the weights of those steps");
+        assert_eq!(codes, ["SC0121"; 4]);
+        assert!(checksums(&model) == before);
+        run.finish().expect("it goes on");
+    });
 }

@@ -5,7 +5,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForSequenceClassification, FitArgs, History, IntoOptimizer, Lamb,
-    Lion, Optimizer, RMSprop, Run,
+    Lion, Optimizer, RMSprop, Run, pin,
 };
 
 use crate::support::{self, heard, mirrored, plain_args, recipe, sentences, weights};
@@ -313,4 +313,34 @@ fn checkpoints_follow() {
     resumed.expect("it goes on");
     assert!(weights(&model) == weights(&reference));
     assert!(folder.path().join("step-16").join("manifest.json").exists());
+}
+
+/// What was written of the future that is given up is not gone on with.
+#[test]
+fn another_process_goes_on_from_where_a_run_was_turned_back() {
+    let reference = compiled(&CASE);
+    let whole = reference.fit(&sentences(30), args()).expect("it trains");
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let model = compiled(&CASE);
+    let with = args().checkpoint(folder.path()).every(4).keep_last(100);
+    let run = model.start(&sentences(30), with).expect("it is ready");
+    run.step(6).expect("it steps");
+    run.set_learning_rate(pin(1e-2)).expect("a rate");
+    run.step(3).expect("it steps");
+    let rewound = run.rewind(5).expect("it was made");
+    assert_eq!((rewound.step, rewound.dropped.len()), (5, 1), "{rewound}");
+    let written = run.history().expect("no callback").complete_checkpoint;
+    let written = written.expect("it is written at once");
+    assert!(written.ends_with("step-5"), "{written}");
+    // Turned back to where it stands, there is nothing to write.
+    run.rewind(5).expect("it was made");
+    assert!(!folder.path().join("step-5.2").exists());
+    drop(run);
+    let other = compiled(&CASE);
+    let from = args().resume_from(folder.path());
+    let run = other.start(&sentences(30), from).expect("it is complete");
+    assert_eq!(run.report().expect("no callback").position.step, 5);
+    let history = run.finish().expect("it goes on");
+    assert_eq!(losses(&history), losses(&whole));
+    assert!(weights(&other) == weights(&reference));
 }

@@ -1,14 +1,16 @@
 //! Breakpoints of a run: each stops before its step, which is not made; going on gives the bits of an undisturbed run.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use stratoscope_strategy::{AsStrategy, ParameterServerStrategy, Partitioner};
 use stratoscope_train::breakpoints::{
     accuracy_drop, custom, every, grad_norm, loss, nan, spike, update_ratio,
 };
-use stratoscope_train::{Condition, SGD, Stop, StopReason, interrupt};
+use stratoscope_train::{Condition, EvaluateArgs, SGD, Stop, StopReason, interrupt};
 
+use crate::callback_methods::watched;
 use crate::runs::{BertRun, CASE, Case, args, assert_same, by_fit, cases, start};
 use crate::support::{load, plain_args, sentences, tiny_bert, weights};
 
@@ -287,4 +289,81 @@ fn conditions_of_a_finished_run_are_refused() {
     assert_eq!(code(spike(0.5)), Err("SC0103".to_owned()));
     run.finish().expect("it ends");
     assert_eq!(code(nan()), Err("SC0521".to_owned()));
+}
+
+/// A condition is asked when a step has been computed and not been made: it reads the weights of before.
+#[test]
+fn a_condition_may_read_the_model_and_not_change_it() {
+    watched(|| {
+        let alone = cases().into_iter().find(|it| it.sync_every > 1);
+        for case in [CASE, alone.expect("replicas that step alone")] {
+            let (expected, whole) = by_fit(&case);
+            let (model, run) = start(&case);
+            let seen = Rc::new(RefCell::new(Vec::new()));
+            let (noted, read, data) = (Rc::clone(&seen), model.clone(), sentences(7));
+            let reads = custom(move |step| {
+                assert!(read.num_parameters() > 0);
+                let evaluated = read.evaluate(&data, EvaluateArgs::new().verbose(false));
+                let loss = evaluated.expect("it is read").loss;
+                let refused = read.freeze("bert").expect_err("it is in use");
+                noted.borrow_mut().push((step.step, loss, refused.code));
+                false
+            });
+            run.break_when(reads).expect("a condition");
+            run.step(3).expect("steps");
+            let data = sentences(7);
+            let evaluated = model.evaluate(&data, EvaluateArgs::new().verbose(false));
+            let before_four = evaluated.expect("it is read").loss;
+            assert_same(&run.finish().expect("it ends"), &whole, case.name);
+            assert!(weights(&model) == weights(&expected), "{}", case.name);
+            let seen = seen.borrow();
+            assert_eq!(seen.len(), whole.steps.len(), "{}", case.name);
+            assert!(seen.iter().all(|(.., code)| code == "SC0121"), "{seen:?}");
+            assert_eq!((seen[3].0, seen[3].1), (4, before_four), "{}", case.name);
+        }
+    });
+}
+
+#[test]
+fn after_a_panic_of_a_condition_the_run_stands_before_the_step() {
+    for case in cases() {
+        let (expected, whole) = by_fit(&case);
+        let (model, run) = start(&case);
+        let mistake = custom(|step| {
+            assert!(step.step < 4, "a mistake of the condition's");
+            false
+        });
+        run.break_when(mistake).expect("a condition");
+        for _ in 0..2 {
+            let caught = catch_unwind(AssertUnwindSafe(|| run.finish()));
+            assert!(caught.is_err(), "{}", case.name);
+            let made = run.report().expect("it is free").position.step;
+            assert!(made == 3 || made == 4, "{}: {made}", case.name);
+        }
+        run.clear_breakpoints().expect("no condition");
+        let history = run.finish().expect("it goes on");
+        assert_same(&history, &whole, case.name);
+        assert!(weights(&model) == weights(&expected), "{}", case.name);
+    }
+}
+
+#[test]
+fn a_replay_does_not_stop_and_marks_hold_again_afterwards() {
+    let (expected, whole) = by_fit(&CASE);
+    let (model, run) = start(&CASE);
+    run.break_when(every(3)).expect("a condition");
+    for made in [3, 6] {
+        stops(&run, made, "every(3)");
+    }
+    run.step(1).expect("a step");
+    let rewound = run.rewind(5).expect("it was made");
+    assert_eq!((rewound.step, rewound.interrupted), (5, false), "{rewound}");
+    stops(&run, 6, "every(3)");
+    // The mark to which it is turned back does not stop it at once.
+    let rewound = run.rewind(3).expect("it was made");
+    assert_eq!(rewound.step, 3, "{rewound}");
+    stops(&run, 6, "every(3)");
+    run.clear_breakpoints().expect("no condition");
+    assert_same(&run.finish().expect("it ends"), &whole, "every(3)");
+    assert!(weights(&model) == weights(&expected));
 }

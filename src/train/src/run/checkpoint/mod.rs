@@ -100,6 +100,13 @@ impl Checkpoints {
         Some(path.display().to_string())
     }
 
+    /// The step of the newest one of this run in the folder, which an earlier process may have written.
+    pub(crate) fn newest_step(&self) -> Option<u64> {
+        let (found, _) = folder::list(&self.folder).ok()?;
+        let newest = found.into_iter().find(|it| it.body.run == self.run)?;
+        Some(newest.body.step)
+    }
+
     /// Writes one, and removes those that are not to be kept. If that fails it is the last attempt, with a warning.
     ///
     /// # Errors
