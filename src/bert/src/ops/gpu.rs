@@ -56,6 +56,8 @@ fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 }
 
 /// Whether rows of x fit the kernels of LayerNorm.
+pub(super) use kernels::fits_an_attention;
+
 pub(super) fn fits_a_row(x: &Tensor<3>) -> bool {
     kernels::fits_a_row(x.dims()[2])
 }

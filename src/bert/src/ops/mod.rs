@@ -268,7 +268,8 @@ pub fn attention(
         && value.dims() == query.dims()
         && mask.dims() == [batch, sequence]
         && hidden.is_multiple_of(heads);
-    if gpu::takes(&query) && gpu::takes(&mask) && fits {
+    let is_numbered = gpu::fits_an_attention(batch, heads, sequence);
+    if gpu::takes(&query) && gpu::takes(&mask) && fits && is_numbered {
         return rounded(gpu::attention(query, key, value, heads, mask, dropped));
     }
     if !(fused::takes(&query) && fused::takes(&mask) && fits) {
@@ -325,7 +326,8 @@ pub fn self_attention(
         && layers_fit
         && mask.dims() == [batch, sequence]
         && query.0.dims()[0].is_multiple_of(heads);
-    if fits && gpu::takes(&x) && gpu::takes(&mask) {
+    let is_numbered = gpu::fits_an_attention(batch, heads, sequence);
+    if fits && is_numbered && gpu::takes(&x) && gpu::takes(&mask) {
         let layers = [query, key, value];
         return rounded(gpu::self_attention(x, layers, heads, mask, dropped));
     }

@@ -164,7 +164,7 @@ fn of_batch<N: Network>(
         return Err(interrupted("gradients", 0, batch.size()));
     };
     let loss: f64 = outputs.iter().map(|(_, output)| output.loss).sum();
-    let gradients = accumulated.into_iter().map(|mut own| own.grads()).collect();
+    let gradients = accumulated.into_iter().map(|mut own| own.take()).collect();
     let mut reduced = replicas.all_reduce(gradients, &shares)?;
     let loss = loss / batch.size() as f64;
     let mean = reduced.swap_remove(0);

@@ -58,6 +58,11 @@ impl Change {
         self.change += other.change;
     }
 
+    /// Whether both sums are finite, and so each weight before and after the update.
+    pub(crate) fn is_finite(self) -> bool {
+        self.weights.is_finite() && self.change.is_finite()
+    }
+
     /// ‖Δw‖ / ‖w‖.
     pub(crate) fn ratio(self) -> f64 {
         (self.change / self.weights).sqrt()

@@ -57,6 +57,16 @@ pub(super) struct Pass {
     pub is_measured: bool,
 }
 
+/// `sum += added`, element by element.
+pub(super) fn add(sum: &mut [f32], added: &[f32]) {
+    let blocks = sum.par_chunks_mut(BLOCK).zip(added.par_chunks(BLOCK));
+    blocks.for_each(|(sum, added)| {
+        for (sum, &added) in sum.iter_mut().zip(added) {
+            *sum += added;
+        }
+    });
+}
+
 /// Moves the average of the weights: `average = momentum · average + (1 − momentum) · weight`.
 pub(super) fn average(average: &mut [f32], weights: &[f32], momentum: f32) {
     let blocks = average.par_chunks_mut(BLOCK).zip(weights.par_chunks(BLOCK));

@@ -56,6 +56,7 @@ pub(crate) use groups::{Group, depths};
 pub(crate) use identity::Identity;
 pub(crate) use norm::{Finiteness, Squares, global_norm, squares_on_device, sum_of_squares};
 pub(crate) use on_gpu::changes_in_place;
+pub(crate) use on_slices::add_to;
 pub(crate) use rehearse::rehearse;
 pub(crate) use saved::Kept;
 pub(crate) use step::{Update, apply, clip_each};

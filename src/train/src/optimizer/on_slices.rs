@@ -9,7 +9,7 @@ use super::change::Change;
 use super::kernel::{
     self, AdafactorState, AdafactorStep, AdamState, AdamStep, Pass, Prepare, RmspropStep, Touched,
 };
-use super::norm::floats;
+use super::norm::{floats, is_flex};
 use super::rule::matrices;
 use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step, sgd_step};
 use super::{RmspropRule, UpdateRule};
@@ -209,6 +209,18 @@ pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce
     if let Err(panic) = outcome {
         panic::resume_unwind(panic);
     }
+}
+
+/// The sum of two tensors; on the CPU in the memory of the first, in parallel.
+pub(crate) fn add_to<const D: usize>(mut sum: Tensor<D>, added: Tensor<D>) -> Tensor<D> {
+    if !(is_flex(&sum) && is_flex(&added) && sum.dims() == added.dims()) {
+        return sum + added;
+    }
+    if let Ok(added) = added.try_into_primitive::<Flex>() {
+        let added = added.to_contiguous();
+        in_place(&mut sum, |sum| kernel::add(sum, &floats(&added)));
+    }
+    sum
 }
 
 pub(super) fn zeros(count: usize) -> Tensor<1> {

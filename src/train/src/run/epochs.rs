@@ -331,12 +331,16 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let stored = step.replicas.modules();
         // One full copy of the variables: a module, or the shards of all servers.
         let mut one_copy = stored.iter().take(stored.len() / step.replicas.copies());
-        if one_copy.any(|one| weights_are_finite(one).is_err())
+        // Of an update that was measured it is known.
+        let is_known = progress.were_weights_finite && !execution.is_doubtful;
+        if !is_known
+            && one_copy.any(|one| weights_are_finite(one).is_err())
             && let Err(it) = weights_are_finite(step.replicas.first())
         {
             let moment = progress.moment(step.steps, progress.last_rate, &[]);
             return Err(moment.not_finite("weight", it.value, Some(it.name)));
         }
+        progress.were_weights_finite = true;
         step.counters.executions += 1;
         let record = execution.finished(step.steps, step.rate(&self.run.settings));
         let counters = step.counters;

@@ -58,6 +58,8 @@ pub(crate) struct Progress<N: Network> {
     pub ratios: VecDeque<StepRatios>,
     /// The best accuracy that [`ACCURACY_STEPS`](super::breakpoints::ACCURACY_STEPS) steps had.
     pub best_accuracy: Option<f64>,
+    /// All weights were looked at in this run, and were finite.
+    pub were_weights_finite: bool,
     pub history: History,
 }
 
@@ -92,6 +94,7 @@ impl<N: Network> Progress<N> {
             recent: VecDeque::with_capacity(RECENT),
             ratios: VecDeque::with_capacity(RECENT),
             best_accuracy: None,
+            were_weights_finite: false,
             history: History::new(devices),
         }
     }
@@ -199,6 +202,8 @@ pub(crate) struct Execution {
     pub learning_rate: Option<f64>,
     pub gradient_norm: Option<f64>,
     pub seconds: f64,
+    /// A step of it has left weights that may not be finite.
+    pub is_doubtful: bool,
 }
 
 impl Execution {
@@ -214,6 +219,7 @@ impl Execution {
         self.optimizer_steps += step.updates;
         self.learning_rate = Some(step.rate);
         self.gradient_norm = Some(step.norm);
+        self.is_doubtful |= !step.are_weights_finite;
     }
 
     pub(crate) fn finished(self, step: u64, next_rate: f64) -> ExecutionRecord {

@@ -1,6 +1,5 @@
 //! Forward and backward of one batch on all replicas: the gradients of its mean loss.
 
-use burn::optim::GradientsAccumulator;
 use burn::tensor::Device;
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::{Precision, Stop};
@@ -9,6 +8,7 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
+use super::accumulated::Accumulated;
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
@@ -54,7 +54,7 @@ impl Dropout {
 }
 
 /// The accumulators of the replicas, and what they computed; `None` where the batch was given up.
-pub(crate) type Done<N> = (Vec<GradientsAccumulator<N>>, Option<BatchOutputs>);
+pub(crate) type Done = (Vec<Accumulated>, Option<BatchOutputs>);
 
 /// Runs each replica's part of the batch forward and backward, and adds the gradients to what the replica has
 /// accumulated.
@@ -70,12 +70,12 @@ pub(crate) type Done<N> = (Vec<GradientsAccumulator<N>>, Option<BatchOutputs>);
 /// SC0607, SC0709, SC0710 or SC0907, naming the device that failed.
 pub(crate) fn forward_backward<N: Network>(
     replicas: &Replicas<N>,
-    accumulated: Vec<GradientsAccumulator<N>>,
+    accumulated: Vec<Accumulated>,
     batch: &Batch,
     shares: &[usize],
     pass: Pass,
     stop: &Stop,
-) -> Result<Done<N>> {
+) -> Result<Done> {
     let parts = batch.split(replicas.len());
     forward_backward_of(replicas, accumulated, parts, shares, pass, stop)
 }
@@ -86,12 +86,12 @@ pub(crate) fn forward_backward<N: Network>(
 /// As [`forward_backward`].
 pub(super) fn forward_backward_of<N: Network>(
     replicas: &Replicas<N>,
-    mut accumulated: Vec<GradientsAccumulator<N>>,
+    mut accumulated: Vec<Accumulated>,
     parts: Vec<Option<Batch>>,
     shares: &[usize],
     pass: Pass,
     stop: &Stop,
-) -> Result<Done<N>> {
+) -> Result<Done> {
     let devices: Vec<Device> = replicas
         .devices()
         .iter()
@@ -101,7 +101,7 @@ pub(super) fn forward_backward_of<N: Network>(
     let (alone, loss) = (replicas.len() == 1, pass.loss);
     let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
         let (part, share): (Option<Batch>, usize) = (part, share);
-        let mut accumulated: GradientsAccumulator<N> = accumulated;
+        let mut accumulated: Accumulated = accumulated;
         let Some(part) = part else {
             return (accumulated, None);
         };
@@ -116,7 +116,7 @@ pub(super) fn forward_backward_of<N: Network>(
         let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
         (accumulated, outputs)
     };
-    accumulated.resize_with(replicas.len(), GradientsAccumulator::new);
+    accumulated.resize_with(replicas.len(), Accumulated::default);
     let inputs = parts
         .into_iter()
         .zip(shares.iter().copied())
@@ -140,7 +140,7 @@ pub(super) fn forward_backward_of<N: Network>(
 pub(super) fn pass_of_replica<N: Network>(
     (network, device, replica): (&N, &Device, usize),
     (part, share): (&Batch, usize),
-    accumulated: &mut GradientsAccumulator<N>,
+    accumulated: &mut Accumulated,
     (pass, alone): (&Pass, bool),
     stop: &Stop,
 ) -> Option<std::result::Result<PartOutputs, String>> {
@@ -160,12 +160,12 @@ pub(super) fn pass_of_replica<N: Network>(
     if !stop.commit() {
         return None;
     }
-    accumulated.accumulate(network, gradients);
+    accumulated.add(network, gradients);
     let mut squares = Vec::new();
     if alone {
-        let gradients = accumulated.grads();
+        let gradients = accumulated.take();
         squares = squares_on_device(network, &gradients).unwrap_or_default();
-        accumulated.accumulate(network, gradients);
+        accumulated.add(network, gradients);
     }
     Some(read(Some(sum.inner()), logits.inner(), squares))
 }

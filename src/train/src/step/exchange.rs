@@ -157,7 +157,7 @@ impl<N: Network> StepState<N> {
     pub(super) fn own_gradients(&mut self) -> Vec<GradientsParams> {
         let accumulated = std::mem::take(&mut self.accumulated);
         let scale = self.loss_scale.scale();
-        let gradients = accumulated.into_iter().map(|mut sum| sum.grads());
+        let gradients = accumulated.into_iter().map(|mut sum| sum.take());
         gradients
             .map(|own| unscaled(self.replicas.structure(), own, scale))
             .collect()

@@ -3,7 +3,7 @@
 //! A step goes through the files of this folder in this order:
 //!
 //! 1. `backward`: each replica runs its part of a batch forward and backward and adds the gradients to what it
-//!    has accumulated. With `gradient_accumulation_steps` above 1 this happens several times.
+//!    has `accumulated`. With `gradient_accumulation_steps` above 1 this happens several times.
 //! 2. `exchange`: the replicas' gradients become one mean gradient (all-reduce), or stay apart (local SGD,
 //!    asynchronous parameter servers).
 //! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
@@ -15,6 +15,7 @@
 //! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `failures` names what devices that fail say, `preview` is the step that
 //! would come, without making it, and `head` says what outputs mean.
 
+pub(crate) mod accumulated;
 pub(crate) mod backward;
 pub(crate) mod evaluation;
 pub(crate) mod exchange;

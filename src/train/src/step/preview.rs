@@ -2,7 +2,7 @@
 //! masks that they will have, the exchange, and the update of copies of the variables. The state is only read. What
 //! replicas move for it is not counted ([`Collectives::unlogged`](stratoscope_strategy::Collectives::unlogged)).
 
-use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use stratoscope_bert::ops::Stop;
 use stratoscope_bert::taps::Taps;
@@ -10,6 +10,7 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
+use super::accumulated::Accumulated;
 use super::backward::{Dropout, Pass, forward_backward};
 use super::exchange::{ExchangeMode, Exchanged};
 use super::failures::guarded;
@@ -48,7 +49,7 @@ impl<N: Network> StepState<N> {
         stop: &Stop,
     ) -> Result<Option<Vec<GradientsParams>>> {
         self.replicas.collectives().unlogged(|| {
-            let mut accumulated: Vec<GradientsAccumulator<N>> = Vec::new();
+            let mut accumulated: Vec<Accumulated> = Vec::new();
             for (number, batch) in (first..).zip(batches) {
                 let pass = self.coming_pass(settings, number);
                 let (added, outputs) =
@@ -59,7 +60,7 @@ impl<N: Network> StepState<N> {
                 }
             }
             let (structure, scale) = (self.replicas.structure(), self.loss_scale.scale());
-            let own = accumulated.into_iter().map(|mut sum| sum.grads());
+            let own = accumulated.into_iter().map(|mut sum| sum.take());
             Ok(Some(
                 own.map(|own| unscaled(structure, own, scale)).collect(),
             ))

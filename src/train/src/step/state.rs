@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use burn::module::ParamId;
-use burn::optim::GradientsAccumulator;
 use stratoscope_bert::ops::Stop;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Replicas;
 
+use super::accumulated::Accumulated;
 use super::backward::forward_backward;
 use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
@@ -86,7 +86,7 @@ pub(crate) struct StepState<N: Network> {
     /// What metrics are computed from: the counts of the epoch that is running, or was the last.
     pub tallies: Option<Tallies>,
     /// The gradients of the micro-batches since the last optimizer step, per replica.
-    pub accumulated: Vec<GradientsAccumulator<N>>,
+    pub accumulated: Vec<Accumulated>,
     /// Σ g² over them under the scale of the loss, where it was read with the outputs of the last of those batches.
     pub squares: Option<f64>,
     /// The loss over those batches.
@@ -150,6 +150,8 @@ pub(crate) struct StepRecorded {
     pub norm: f64,
     /// How much it has changed each layer; empty where that is not measured, as on a GPU.
     pub ratios: Vec<LayerRatio>,
+    /// Whether the change of every variable was measured and is finite: then all weights are, if they were before.
+    pub are_weights_finite: bool,
 }
 
 impl<N: Network> StepState<N> {
@@ -314,11 +316,15 @@ impl<N: Network> StepState<N> {
             norm,
         } = proposal;
         let (updates, changes) = self.apply(exchanged, rate, settings, wait)?;
+        // With one update, of all variables that have a gradient.
+        let are_all = settings.exchange == ExchangeMode::AllReduce
+            && changes.len() == self.gradient_bytes.len();
         Ok(StepRecorded {
             updates,
             loss,
             rate,
             norm,
+            are_weights_finite: are_all && changes.iter().all(|(_, change)| change.is_finite()),
             ratios: self.by_layer(changes),
         })
     }

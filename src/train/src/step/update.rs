@@ -196,6 +196,8 @@ impl<N: Network> StepState<N> {
     ) -> Result<Changes> {
         let (inputs, update) = self.planned(inputs, rate, settings);
         let devices = self.replicas.storage_devices().to_vec();
+        // One full copy of the variables: a module, or the shards of all servers.
+        let one_copy = devices.len() / self.replicas.copies().max(1);
         let moments = std::mem::take(&mut self.moments);
         let inputs = inputs.into_iter().zip(moments).collect();
         let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, moments)| {
@@ -205,6 +207,7 @@ impl<N: Network> StepState<N> {
                 let factor = update.clipping.global_factor(norm);
                 let update = Update {
                     factor,
+                    is_measured: update.is_measured && index < one_copy,
                     ..update.clone()
                 };
                 changes = apply(network, gradients, &mut moments, &update);
@@ -221,8 +224,6 @@ impl<N: Network> StepState<N> {
         let (moments, outcomes): (Vec<_>, Vec<Result<Changes>>) = done.into_iter().unzip();
         self.moments = moments;
         let of_copies: Vec<Changes> = outcomes.into_iter().collect::<Result<_>>()?;
-        // One full copy of the variables: a module, or the shards of all servers.
-        let one_copy = of_copies.len() / self.replicas.copies().max(1);
         Ok(of_copies.into_iter().take(one_copy).flatten().collect())
     }
 }

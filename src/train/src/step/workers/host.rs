@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use stratoscope_bert::ops::Stop;
 use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
@@ -16,6 +16,7 @@ use super::{failed, flat};
 use crate::context::mixed_precision::Policy;
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
+use crate::step::accumulated::Accumulated;
 use crate::step::backward::pass_of_replica;
 use crate::step::finite::gradients_are_finite;
 use crate::step::loss_scale::unscaled;
@@ -60,7 +61,7 @@ pub(crate) struct Replica<N: Network> {
     policy: Policy,
     moments: OptimizerState,
     /// The gradients of the step that is going on, by replica.
-    accumulated: BTreeMap<usize, GradientsAccumulator<N>>,
+    accumulated: BTreeMap<usize, Accumulated>,
     /// The mean over all replicas, and which variables it has.
     reduced: Option<(Vec<f32>, Vec<bool>)>,
     /// With local SGD: what each replica has that steps alone.
@@ -180,7 +181,7 @@ impl<N: Network> Replica<N> {
         let mut rows = Vec::with_capacity(weights.len());
         for (replica, weight) in weights {
             let gradients = match self.accumulated.remove(replica) {
-                Some(mut sum) => unscaled(network, sum.grads(), scale),
+                Some(mut sum) => unscaled(network, sum.take(), scale),
                 None => GradientsParams::new(),
             };
             rows.push(flat::weighted(network, gradients, &present, *weight)?);
@@ -208,7 +209,7 @@ impl<N: Network> Replica<N> {
         let network = self.placed.first();
         let mut norms = Vec::new();
         for (replica, mut sum) in std::mem::take(&mut self.accumulated) {
-            let gradients = unscaled(network, sum.grads(), scale);
+            let gradients = unscaled(network, sum.take(), scale);
             let norm = global_norm(network, &gradients);
             let bad = gradients_are_finite(network, &gradients, norm).err();
             norms.push(Norm {
