@@ -33,13 +33,16 @@ impl Change {
     #[inline(always)]
     fn of(before: &[f32], after: &[f32]) -> Self {
         let (mut weights, mut change) = ([0.0_f32; LANES], [0.0_f32; LANES]);
-        let (before, after) = (before.chunks_exact(LANES), after.chunks_exact(LANES));
-        let rest = before.remainder().iter().zip(after.remainder());
-        for (lane, (before, after)) in rest.enumerate() {
+        let (before, rest) = before.as_chunks::<LANES>();
+        let (after, rest_after) = after.as_chunks::<LANES>();
+        for (lane, before) in rest.iter().enumerate() {
+            let moved = rest_after[lane] - before;
             weights[lane] = before * before;
-            change[lane] = (after - before) * (after - before);
+            change[lane] = moved * moved;
         }
-        for (before, after) in before.zip(after) {
+        // By number: the iterator over both would be called for each chunk, and the sums would lie in memory.
+        for chunk in 0..before.len() {
+            let (before, after) = (before[chunk], after[chunk]);
             for lane in 0..LANES {
                 let moved = after[lane] - before[lane];
                 weights[lane] += before[lane] * before[lane];

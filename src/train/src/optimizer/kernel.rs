@@ -61,8 +61,10 @@ pub(super) struct Pass {
 pub(super) fn add(sum: &mut [f32], added: &[f32]) {
     let blocks = sum.par_chunks_mut(BLOCK).zip(added.par_chunks(BLOCK));
     blocks.for_each(|(sum, added)| {
-        for (sum, &added) in sum.iter_mut().zip(added) {
-            *sum += added;
+        let count = sum.len();
+        let added = &added[..count];
+        for i in 0..count {
+            sum[i] += added[i];
         }
     });
 }
@@ -256,22 +258,25 @@ fn squares_with_avx2(values: &[f32]) -> f64 {
         _mm_loadu_ps, _mm256_add_pd, _mm256_cvtps_pd, _mm256_mul_pd, _mm256_setzero_pd,
         _mm256_storeu_pd,
     };
-    let (eights, rest) = values.as_chunks::<8>();
+    let (fours, _) = values.as_chunks::<4>();
+    let (pairs, _) = fours.as_chunks::<2>();
     let mut running = [_mm256_setzero_pd(); 2];
-    for eight in eights {
-        for (sum, four) in running.iter_mut().zip(eight.as_chunks::<4>().0) {
-            // SAFETY: there are four numbers.
-            let wide = _mm256_cvtps_pd(unsafe { _mm_loadu_ps(four.as_ptr()) });
-            *sum = _mm256_add_pd(*sum, _mm256_mul_pd(wide, wide));
-        }
+    for pair in pairs {
+        // Not in a loop: the sums stay in registers.
+        // SAFETY: there are four numbers.
+        let first = _mm256_cvtps_pd(unsafe { _mm_loadu_ps(pair[0].as_ptr()) });
+        // SAFETY: likewise.
+        let second = _mm256_cvtps_pd(unsafe { _mm_loadu_ps(pair[1].as_ptr()) });
+        running[0] = _mm256_add_pd(running[0], _mm256_mul_pd(first, first));
+        running[1] = _mm256_add_pd(running[1], _mm256_mul_pd(second, second));
     }
-    let mut sums = [[0.0; 4]; 2];
-    for (into, sum) in sums.iter_mut().zip(running) {
-        // SAFETY: there is room for four numbers.
-        unsafe { _mm256_storeu_pd(into.as_mut_ptr(), sum) };
+    let mut sums = [0.0; 8];
+    // SAFETY: there is room for twice four numbers.
+    unsafe {
+        _mm256_storeu_pd(sums.as_mut_ptr(), running[0]);
+        _mm256_storeu_pd(sums.as_mut_ptr().add(4), running[1]);
     }
-    let [[a, b, c, d], [e, f, g, h]] = sums;
-    total_of_squares([a, b, c, d, e, f, g, h], rest)
+    total_of_squares(sums, &values[8 * pairs.len()..])
 }
 
 #[cfg(test)]
