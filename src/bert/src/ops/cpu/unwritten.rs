@@ -11,6 +11,9 @@ use rayon::prelude::*;
 
 use super::memory;
 
+/// Elements up to which a result is computed by the calling thread alone: to wake others would take as long.
+const ALONE: usize = 32 * 1024;
+
 /// The memory of a result that is not written yet.
 pub(in crate::ops) struct Unwritten<E = f32> {
     /// Empty, with room for `length` elements.
@@ -73,11 +76,12 @@ pub(in crate::ops) fn in_blocks_of<E: Copy + Default + Send, const N: usize, T: 
     };
     let blocks: Vec<[&mut [MaybeUninit<E>]; N]> =
         (0..length.div_ceil(block)).map(|_| next()).collect();
-    let returned = blocks
-        .into_par_iter()
-        .enumerate()
-        .map(|(index, parts)| write(index, parts.map(cleared)))
-        .collect();
+    let work =
+        |(index, parts): (usize, [&mut [MaybeUninit<E>]; N])| write(index, parts.map(cleared));
+    let returned = match length <= ALONE {
+        true => blocks.into_iter().enumerate().map(work).collect(),
+        false => blocks.into_par_iter().enumerate().map(work).collect(),
+    };
     // SAFETY: the blocks contain every element of every result, and `cleared` wrote each block.
     let results = results.map(|result| unsafe { result.written() });
     (results, returned)
@@ -96,7 +100,16 @@ mod tests {
 
     #[test]
     fn blocks_cover_all_results() {
-        for (length, block) in [(0, 4), (1, 4), (7, 3), (9, 3), (100, 7), (5, 0)] {
+        let many = 3 * ALONE + 1;
+        for (length, block) in [
+            (0, 4),
+            (1, 4),
+            (7, 3),
+            (9, 3),
+            (100, 7),
+            (5, 0),
+            (many, 999),
+        ] {
             let ([a, b], sizes) = in_blocks(length, block, |index, [a, b]| {
                 assert!(a.iter().chain(&*b).all(|&value| value == 0.0));
                 a.fill(index as f32);
