@@ -47,22 +47,18 @@ pub fn set_enabled(enabled: bool) {
     ENABLED.store(enabled, Ordering::Relaxed);
 }
 
-/// The most elements of a tensor that the kernels take. They number elements in 32 bits; a result may have eight times as
-/// many as the input.
-const MOST_ELEMENTS: usize = 1 << 29;
-
 /// Whether a tensor is one the kernels take: float32, on wgpu or CUDA, not too large, and the kernels are not turned off.
 pub fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     ENABLED.load(Ordering::Relaxed)
         && tensor.dtype() == DType::F32
-        && tensor.shape().num_elements() <= MOST_ELEMENTS
+        && can_number(tensor.dims())
         && is_gpu(&tensor.device())
 }
 
-/// Whether the kernels can number the probabilities of an attention, [B, N, S, S].
-pub fn fits_an_attention(batch: usize, heads: usize, sequence: usize) -> bool {
-    let mut elements = [batch, heads, sequence, sequence].into_iter();
-    let elements = elements.try_fold(1_usize, usize::checked_mul);
+/// Whether the kernels can number the elements of a tensor with these dimensions: they do it in 32 bits. Of an operation's
+/// results the caller asks, where one is larger than what it is computed from.
+pub fn can_number<const D: usize>(dims: [usize; D]) -> bool {
+    let elements = dims.into_iter().try_fold(1_usize, usize::checked_mul);
     elements.is_some_and(|elements| u32::try_from(elements).is_ok())
 }
 

@@ -72,8 +72,8 @@ impl Operation {
 
 /// The mean of the replicas' values, weighted by the number of samples each was computed from:
 /// `Σ value_i · samples_i / Σ samples`. Since the loss of each replica is the mean over its part of the batch, this is
-/// the gradient of the mean loss of the whole batch, also where the parts have different sizes. Every replica gets a
-/// copy on its own device; all copies are equal bit for bit. Where the strategy stores one copy of each variable, only
+/// the gradient of the mean loss of the whole batch, also where the parts have different sizes. Every replica gets it
+/// on its own device, equal bit for bit; gradients of logical devices of this processor are in one memory. Where the strategy stores one copy of each variable, only
 /// the variable's device gets the mean.
 ///
 /// The values of a replica with 0 samples are ignored. A value that a replica lacks counts as

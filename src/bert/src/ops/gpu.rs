@@ -4,6 +4,7 @@
 use burn::tensor::{DType, Tensor};
 use stratoscope_gpu::{self as kernels, Attention, Dropped, Lookup};
 
+pub(super) use self::kernels::can_number;
 use super::key::Mask;
 use super::precision::half;
 use crate::taps;
@@ -56,8 +57,6 @@ fn factor<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 }
 
 /// Whether rows of x fit the kernels of LayerNorm.
-pub(super) use kernels::fits_an_attention;
-
 pub(super) fn fits_a_row(x: &Tensor<3>) -> bool {
     kernels::fits_a_row(x.dims()[2])
 }

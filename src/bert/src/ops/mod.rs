@@ -90,7 +90,7 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3> {
         return unfilled(&x, &weight);
     }
     let (weight, bias) = (rounded(weight), rounded(bias));
-    if gpu::takes(&x) && fits(&x, &weight, &bias) {
+    if gpu::takes(&x) && fits(&x, &weight, &bias) && can_number_outputs(&x, &weight) {
         return rounded(gpu::linear(x, weight, bias));
     }
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
@@ -109,7 +109,7 @@ pub fn linear_gelu(x: Tensor<3>, weight: Tensor<2>, bias: Tensor<1>) -> Tensor<3
         return unfilled(&x, &weight);
     }
     let (weight, bias) = (rounded(weight), rounded(bias));
-    if gpu::takes(&x) && fits(&x, &weight, &bias) {
+    if gpu::takes(&x) && fits(&x, &weight, &bias) && can_number_outputs(&x, &weight) {
         return rounded(gpu::linear_gelu(x, weight, bias));
     }
     if !(fused::takes(&x) && fits(&x, &weight, &bias)) {
@@ -268,8 +268,8 @@ pub fn attention(
         && value.dims() == query.dims()
         && mask.dims() == [batch, sequence]
         && hidden.is_multiple_of(heads);
-    let is_numbered = gpu::fits_an_attention(batch, heads, sequence);
-    if gpu::takes(&query) && gpu::takes(&mask) && fits && is_numbered {
+    let can_number = gpu::can_number([batch, heads, sequence, sequence]);
+    if gpu::takes(&query) && gpu::takes(&mask) && fits && can_number {
         return rounded(gpu::attention(query, key, value, heads, mask, dropped));
     }
     if !(fused::takes(&query) && fused::takes(&mask) && fits) {
@@ -326,8 +326,8 @@ pub fn self_attention(
         && layers_fit
         && mask.dims() == [batch, sequence]
         && query.0.dims()[0].is_multiple_of(heads);
-    let is_numbered = gpu::fits_an_attention(batch, heads, sequence);
-    if fits && is_numbered && gpu::takes(&x) && gpu::takes(&mask) {
+    let can_number = gpu::can_number([batch, heads, sequence, sequence]);
+    if fits && can_number && gpu::takes(&x) && gpu::takes(&mask) {
         let layers = [query, key, value];
         return rounded(gpu::self_attention(x, layers, heads, mask, dropped));
     }
@@ -351,6 +351,12 @@ pub fn self_attention(
         heads,
         dropped,
     )))
+}
+
+/// Whether the kernels of GPUs can number the outputs of a layer, of which a vocabulary makes many.
+fn can_number_outputs(x: &Tensor<3>, weight: &Tensor<2>) -> bool {
+    let ([batch, sequence, _], [outputs, _]) = (x.dims(), weight.dims());
+    gpu::can_number([batch, sequence, outputs])
 }
 
 /// The output of a layer in a canceled pass.

@@ -210,6 +210,11 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
+    /// Whether the module has running states: values that a forward pass changes.
+    pub fn has_running_values(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// Gives the running states these values.
     pub fn set_running_values(&self, values: &RunningValues) {
         if let Some(module) = self.modules.first() {

@@ -157,6 +157,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_weight_that_is_not_finite_shows_in_the_change() {
+        for count in [1, 16, 17, PIECE + 3] {
+            for at in [0, count / 2, count - 1] {
+                for (before, after) in [(f32::NAN, 1.0), (1.0, f32::NAN), (1.0, f32::INFINITY)] {
+                    let mut weights = vec![0.5; count];
+                    weights[at] = before;
+                    let change = updated(&mut weights, true, |piece, place| {
+                        if place.contains(&at) {
+                            piece[at - place.start] = after;
+                        }
+                    });
+                    assert!(!change.is_finite(), "{before} {after} at {at} of {count}");
+                }
+            }
+            let change = updated(&mut vec![0.5; count], true, |piece, _| piece.fill(0.25));
+            assert!(change.is_finite());
+        }
+    }
+
+    #[test]
     fn sums_are_those_of_the_definition() {
         for count in [0, 1, 15, 16, 17, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 5] {
             let old: Vec<f32> = (0..count).map(|at| (at % 7) as f32 - 3.0).collect();

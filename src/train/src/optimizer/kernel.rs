@@ -327,7 +327,7 @@ mod tests {
                 first: &mut first,
                 second: &mut second,
                 largest: None,
-                touched: &mut Touched::new(1, false),
+                touched: &mut Touched::everywhere(1),
             };
             adam(&mut weight, state, &[gradient as f32], PLAIN, step);
         }
@@ -360,7 +360,7 @@ mod tests {
                     first: &mut first,
                     second: &mut second,
                     largest: amsgrad.then_some(&mut largest[..]),
-                    touched: &mut Touched::new(1, false),
+                    touched: &mut Touched::everywhere(1),
                 };
                 adam(&mut weight, state, &[gradient], PLAIN, step);
                 f64::from(weight[0])
@@ -574,7 +574,7 @@ mod tests {
                     ..PLAIN
                 };
                 let (first, second) = (&mut first[..], &mut second[..]);
-                let mut touched = Touched::new(count, false);
+                let mut touched = Touched::everywhere(count);
                 let change = match rule {
                     Elementwise::Adam(step) | Elementwise::AmsGrad(step) => {
                         let amsgrad = matches!(rule, Elementwise::AmsGrad(_));

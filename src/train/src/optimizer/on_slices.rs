@@ -130,8 +130,6 @@ fn adam_on_slices(
     numbers: impl FnOnce(&[f32], &[f32], &[f32]) -> AdamStep,
 ) -> Option<Change> {
     let count = gradient.len();
-    let is_new = moments.first.is_none() && moments.second.is_none();
-    let touched = (moments.touched).get_or_insert_with(|| Touched::new(count, is_new));
     let first = moments.first.get_or_insert_with(|| zeros(count));
     let second = moments.second.get_or_insert_with(|| zeros(count));
     // What is not kept has no elements.
@@ -145,6 +143,8 @@ fn adam_on_slices(
         in_place(second, |second| {
             in_place(largest, |largest| {
                 let step = numbers(weights, first, second);
+                let touched = (moments.touched)
+                    .get_or_insert_with(|| Touched::of([&*first, &*second, &*largest]));
                 let state = AdamState {
                     first,
                     second,
@@ -216,10 +216,11 @@ pub(crate) fn add_to<const D: usize>(mut sum: Tensor<D>, added: Tensor<D>) -> Te
     if !(is_flex(&sum) && is_flex(&added) && sum.dims() == added.dims()) {
         return sum + added;
     }
-    if let Ok(added) = added.try_into_primitive::<Flex>() {
-        let added = added.to_contiguous();
-        in_place(&mut sum, |sum| kernel::add(sum, &floats(&added)));
-    }
+    let Ok(added) = added.try_into_primitive::<Flex>() else {
+        unreachable!("the device and the element type were checked");
+    };
+    let added = added.to_contiguous();
+    in_place(&mut sum, |sum| kernel::add(sum, &floats(&added)));
     sum
 }
 

@@ -100,8 +100,16 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let has_passed = self.run.passed == Some(made);
         let holds = || condition.holds(&numbers, &recent, has_passed);
         let found = match condition.is_custom() {
-            // A closure may read the model.
-            true => self.lease.lent(holds),
+            // A closure may read the model, as it is before the step.
+            true => {
+                let after = self.lease.step.replicas.running_values();
+                if let Some(mark) = &self.mark {
+                    self.lease.step.replicas.set_running_values(mark.running());
+                }
+                let found = self.lease.lent(holds);
+                self.lease.step.replicas.set_running_values(&after);
+                found
+            }
             false => holds(),
         };
         let Some(found) = found else {

@@ -331,8 +331,10 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let stored = step.replicas.modules();
         // One full copy of the variables: a module, or the shards of all servers.
         let mut one_copy = stored.iter().take(stored.len() / step.replicas.copies());
-        // Of an update that was measured it is known.
-        let is_known = progress.were_weights_finite && !execution.is_doubtful;
+        // Of an update that was measured it is known; running states change in forward passes.
+        let is_known = progress.were_weights_finite
+            && !execution.is_doubtful
+            && !step.replicas.has_running_values();
         if !is_known
             && one_copy.any(|one| weights_are_finite(one).is_err())
             && let Err(it) = weights_are_finite(step.replicas.first())

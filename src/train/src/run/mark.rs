@@ -41,6 +41,11 @@ impl Mark {
     pub(super) fn batch(&self) -> u64 {
         self.batch
     }
+
+    /// The running states before the step.
+    pub(super) fn running(&self) -> &RunningValues {
+        &self.running
+    }
 }
 
 impl<N: Network> Drive<'_, '_, '_, N> {

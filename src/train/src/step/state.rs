@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use burn::module::ParamId;
+use burn::optim::GradientsParams;
 use stratoscope_bert::ops::Stop;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
@@ -97,7 +98,7 @@ pub(crate) struct StepState<N: Network> {
     pub steps: u64,
     /// What the run has counted.
     pub counters: Counters,
-    /// The bytes of each gradient at the last optimizer step, per replica.
+    /// The bytes of each gradient, per replica, at the first optimizer step since `compile!`.
     pub gradient_bytes: HashMap<ParamId, u64>,
     /// Examples and tokens of each replica's part of the last batch; none before the first.
     pub last_batch: Vec<(usize, usize)>,
@@ -150,7 +151,8 @@ pub(crate) struct StepRecorded {
     pub norm: f64,
     /// How much it has changed each layer; empty where that is not measured, as on a GPU.
     pub ratios: Vec<LayerRatio>,
-    /// Whether the change of every variable was measured and is finite: then all weights are, if they were before.
+    /// Whether the change of every variable with a gradient was measured and is finite: then all weights that the update
+    /// has changed are finite.
     pub are_weights_finite: bool,
 }
 
@@ -315,16 +317,20 @@ impl<N: Network> StepState<N> {
             rate,
             norm,
         } = proposal;
+        // Of one copy of the variables, which all copies are equal to after an all-reduce.
+        let gradients = match settings.exchange {
+            ExchangeMode::AllReduce => exchanged.gradients.first().map(GradientsParams::len),
+            ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => None,
+        };
         let (updates, changes) = self.apply(exchanged, rate, settings, wait)?;
-        // With one update, of all variables that have a gradient.
-        let are_all = settings.exchange == ExchangeMode::AllReduce
-            && changes.len() == self.gradient_bytes.len();
+        let are_all_measured = gradients == Some(changes.len());
+        let are_finite = changes.iter().all(|(_, change)| change.is_finite());
         Ok(StepRecorded {
             updates,
             loss,
             rate,
             norm,
-            are_weights_finite: are_all && changes.iter().all(|(_, change)| change.is_finite()),
+            are_weights_finite: are_all_measured && are_finite,
             ratios: self.by_layer(changes),
         })
     }

@@ -1,11 +1,15 @@
 //! A fork of a run makes the same steps to the same bits, and does not touch the run that it was made from.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use burn::module::Module;
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{Mode, SequenceClassifier};
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_strategy::{AsStrategy, ParameterServerStrategy, Strategy};
+use stratoscope_train::breakpoints::custom;
 use stratoscope_train::{
     BertForSequenceClassification, FitArgs, History, Model, Network, Outputs, Run, compare,
     features, on_epoch_end, pin, scale,
@@ -267,6 +271,24 @@ fn state(model: &Model<Normed>) -> (Vec<f32>, Vec<(String, Vec<f32>)>) {
         .concat()
     });
     (running, weights(model))
+}
+
+#[test]
+fn a_condition_reads_the_running_state_of_before() {
+    let model = normed();
+    let args = FitArgs::new().batch_size(4).verbose(false);
+    let run = model.start(&rows(30), args).expect("it is ready");
+    run.step(2).expect("it steps");
+    let (before, read) = (state(&model).0, Rc::new(RefCell::new(Vec::new())));
+    let (own, into) = (model.clone(), Rc::clone(&read));
+    let condition = custom(move |_| {
+        into.borrow_mut().push(state(&own).0);
+        false
+    });
+    run.break_when(condition).expect("a condition");
+    run.step(1).expect("it steps");
+    assert_eq!(*read.borrow(), std::slice::from_ref(&before));
+    assert_ne!(state(&model).0, before, "the step has changed it");
 }
 
 /// What `BatchNorm` changes in its forward passes is in snapshots, checkpoints and forks; looking does not change it, nor does a

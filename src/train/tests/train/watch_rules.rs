@@ -10,7 +10,7 @@ use stratoscope_strategy::{MirroredStrategy, Origin, cpu, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy, CompileArgs,
     CosineDecay, EvaluateArgs, ExponentialDecay, FitArgs, Gradients, IntoOptimizer, Model, Network,
-    PolynomialDecay, SGD, accuracy, f1, half_precision, memory_plan, warmup_linear,
+    PolynomialDecay, SGD, accuracy, f1, half_precision, memory_plan, pin, warmup_linear,
 };
 
 use crate::support::{
@@ -339,6 +339,23 @@ fn what_is_not_finite_is_named() {
         finding.labels[0].text.ends_with("after the update"),
         "{finding:?}"
     );
+}
+
+/// In a later step, whose weights are known to be finite as long as every change of them is.
+#[test]
+fn a_later_step_that_makes_weights_infinite_is_named() {
+    let model = own_network([[5e-6, -5e-6, 1e-6]]);
+    let args = CompileArgs::new()
+        .optimizer(SGD::new(1e-6))
+        .loss(cross_entropy());
+    model.compile(args).expect("valid arguments");
+    let run = model.start(&ids(120), quiet()).expect("it begins");
+    run.step(2).expect("small steps");
+    run.set_learning_rate(pin(3.4e38)).expect("a finite rate");
+    let finding = run.step(1).expect_err("too large a step");
+    assert_eq!(finding.code, "SC0505");
+    assert!(finding.message.contains("weight is"), "{finding}");
+    assert!(finding.message.contains("at step 3"), "{finding}");
 }
 
 #[test]

@@ -37,9 +37,7 @@ impl AdamStep {
             size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,
         }
     }
-}
 
-impl AdamStep {
     /// Whether an element without a gradient whose moments are 0 keeps them, and its weight becomes `weight · keep`, to
     /// the bit: the quotient of the moments is 0 then, and so is what is subtracted.
     fn leaves_zeros(self, prepare: Prepare) -> bool {
@@ -59,10 +57,25 @@ impl AdamStep {
 #[derive(Clone, Debug)]
 pub(in crate::optimizer) struct Touched(Vec<bool>);
 
+// A block has whole pieces.
+const _: () = assert!(BLOCK.is_multiple_of(PIECE));
+
 impl Touched {
-    /// For a variable of so many elements; `none`: whether its moments are all 0.
-    pub fn new(elements: usize, none: bool) -> Self {
-        Self(vec![!none; elements.div_ceil(PIECE)])
+    /// Where one of the moments, each of which has all elements of the variable or none, is not +0.
+    pub fn of(moments: [&[f32]; 3]) -> Self {
+        let longest = moments.iter().map(|moment| moment.len()).max();
+        let mut touched = vec![false; longest.unwrap_or(0).div_ceil(PIECE)];
+        for moment in moments {
+            let pieces = touched.par_iter_mut().zip(moment.par_chunks(PIECE));
+            pieces.for_each(|(touched, piece)| *touched |= !are_zero(piece));
+        }
+        Self(touched)
+    }
+
+    /// Everywhere in a variable of so many elements.
+    #[cfg(test)]
+    pub fn everywhere(elements: usize) -> Self {
+        Self(vec![true; elements.div_ceil(PIECE)])
     }
 }
 
@@ -299,13 +312,28 @@ mod tests {
                 },
                 is_measured,
             };
-            let run = |none| trained(weight_decay, amsgrad, pass, Touched::new(COUNT, none));
-            let ((kept, changes, touched), (all, of_all, _)) = (run(true), run(false));
+            let run = |touched| trained(weight_decay, amsgrad, pass, touched);
+            let zeros = [0.0; COUNT];
+            let (kept, changes, touched) = run(Touched::of([&zeros, &zeros, &[]]));
+            let (all, of_all, _) = run(Touched::everywhere(COUNT));
             let context = format!("{weight_decay} {amsgrad} {is_measured}");
             assert!(kept == all, "{context}");
             assert_eq!(changes, of_all, "{context}");
             assert_eq!(touched, [true, true, true, false], "{context}");
         }
+    }
+
+    #[test]
+    fn pieces_are_touched_where_a_moment_is_not_zero() {
+        let [mut first, mut second, mut largest] = [(); 3].map(|()| vec![0.0; COUNT]);
+        first[3] = -0.0;
+        second[PIECE] = 1e-40;
+        let touched = Touched::of([&first, &second, &[]]);
+        assert_eq!(touched.0, [true, true, false, false]);
+        largest[COUNT - 1] = 2.0;
+        let touched = Touched::of([&first, &second, &largest]);
+        assert_eq!(touched.0, [true, true, false, true]);
+        assert!(Touched::of([&[], &[], &[]]).0.is_empty());
     }
 
     #[test]
@@ -336,7 +364,7 @@ mod tests {
             first: &mut first,
             second: &mut second,
             largest: None,
-            touched: &mut Touched::new(1, true),
+            touched: &mut Touched::of([&[0.0], &[0.0], &[]]),
         };
         let pass = Pass {
             prepare: plain,

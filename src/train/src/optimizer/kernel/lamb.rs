@@ -171,7 +171,7 @@ mod tests {
                 first: &mut first,
                 second: &mut second,
                 largest: None,
-                touched: &mut Touched::new(count, false),
+                touched: &mut Touched::everywhere(count),
             };
             adam(&mut weights, state, &gradients, pass, step);
             let mut direction = vec![0.0; count];
@@ -224,7 +224,7 @@ mod tests {
             first: &mut first,
             second: &mut second,
             largest: None,
-            touched: &mut Touched::new(2, false),
+            touched: &mut Touched::everywhere(2),
         };
         let change = adam(&mut weights, state, &gradients, pass, step);
         let length = 0.1 * 5.0 / 2.0_f32.sqrt();

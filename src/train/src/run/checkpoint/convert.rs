@@ -248,7 +248,7 @@ pub(super) fn progress_from<N: Network>(
         learning_rate: it.learning_rate.map(f64::from),
         gradient_norm: it.gradient_norm.map(f64::from),
         seconds: it.seconds.into(),
-        is_doubtful: false,
+        is_doubtful: true,
     });
     let begins_before = |it: &Execution| {
         // Batches that were left out are not counted.
