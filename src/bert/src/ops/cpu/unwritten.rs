@@ -47,9 +47,9 @@ impl<E> Unwritten<E> {
     }
 }
 
-/// `N` results of `length` elements, computed in blocks of `block` elements, in parallel where there are many. `write` is called with the
-/// number of a block and the block's part of each result, which holds zeros. What it returns comes in the order of
-/// the blocks.
+/// `N` results of `length` elements, computed in blocks of `block` elements, in parallel where there are many. `write` is
+/// called with the number of a block and the block's part of each result, which holds zeros. What it returns comes in
+/// the order of the blocks.
 pub(in crate::ops) fn in_blocks<const N: usize, T: Send>(
     length: usize,
     block: usize,

@@ -135,6 +135,21 @@ pub(super) fn indices(tensor: &FlexTensor, entries: usize) -> Vec<usize> {
     indices
 }
 
+/// Calls `work` with the elements of what is normalized.
+fn with_input<T>(
+    x: &FlexTensor,
+    residual: Option<&FlexTensor>,
+    mask: Option<Mask>,
+    work: impl FnOnce(layer_norm::Input) -> T,
+) -> T {
+    let (x, residual) = (floats(x), residual.map(floats));
+    work(layer_norm::Input {
+        x: &x,
+        mask,
+        residual: residual.as_deref(),
+    })
+}
+
 /// The normalized tensor, and what the backward pass needs.
 pub(super) fn normalize(
     x: &FlexTensor,
@@ -144,13 +159,9 @@ pub(super) fn normalize(
     eps: f64,
     mask: Option<Mask>,
 ) -> (FlexTensor, layer_norm::Kept) {
-    let (elements, residual) = (floats(x), residual.map(floats));
-    let input = layer_norm::Input {
-        x: &elements,
-        mask,
-        residual: residual.as_deref(),
-    };
-    let (y, kept) = layer_norm::forward_keeping(input, &floats(gamma), &floats(beta), eps);
+    let (y, kept) = with_input(x, residual, mask, |input| {
+        layer_norm::forward_keeping(input, &floats(gamma), &floats(beta), eps)
+    });
     (tensor(y, shape(x)), kept)
 }
 
@@ -162,13 +173,9 @@ fn normalized(
     eps: f64,
     mask: Option<Mask>,
 ) -> FlexTensor {
-    let (elements, residual) = (floats(x), residual.map(floats));
-    let input = layer_norm::Input {
-        x: &elements,
-        mask,
-        residual: residual.as_deref(),
-    };
-    let y = layer_norm::forward(input, &floats(gamma), &floats(beta), eps);
+    let y = with_input(x, residual, mask, |input| {
+        layer_norm::forward(input, &floats(gamma), &floats(beta), eps)
+    });
     tensor(y, shape(x))
 }
 

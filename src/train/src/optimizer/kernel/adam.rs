@@ -152,7 +152,7 @@ fn are_zero(values: &[f32]) -> bool {
     bits == 0
 }
 
-/// An element of which both moments stay 0.
+/// The update of elements whose moments stay 0.
 fn decay(weights: &mut [f32], keep: f32) {
     if keep != 1.0 {
         weights.iter_mut().for_each(|weight| *weight *= keep);
