@@ -11,17 +11,23 @@ from sources import code_of, functions_of, notebook_sources, without_tests, word
 
 # The limits of a file and of a function, in lines; unit tests at the end of a file are not counted.
 FILE_LINES, FUNCTION_LINES = 450, 80
+# What the root of the repository may contain.
+ROOT_ENTRIES = {".ci", ".gitignore", "Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md",
+                "docs", "kernel-spec", "notebooks", "src", "tests"}
 # Words for which the field has a standard term: diagnostic, message, finding; fix; device; scatter; non-finite.
 BANNED_WORDS = {
-    "told", "mend", "mends", "mended", "mending", "cure", "cures", "cured", "keeper", "keepers", "dealt", "spoilt", "wholes",
+    "told", "mend", "mends", "mended", "mending", "cure", "cures", "cured", "keeper", "keepers", "dealt", "spoilt",
+    "wholes",
 }
 # Names of types and modules that had a standard one.
 BANNED_NAMES = re.compile(r"\b(?:struct|enum|trait|type)\s+(Gone|Whose|Apart|By|Door|Follower)\b"
-                          r"|\bmod\s+(second_try|unable|kept|answers|late|outside|memory_will_not_do|one_seed|data_has_an_end)\b"
+                          r"|\bmod\s+(second_try|unable|kept|answers|late|outside|memory_will_not_do|one_seed"
+                          r"|data_has_an_end)\b"
                           r"|\bfn\s+(live_and_die_with_us)\b")
 BRITISH = re.compile(
-    r"\b\w*(colour|behaviour|neighbour|favour|honour|flavour|initialis|normalis|recognis|synchronis|serialis|tokenis|summaris"
-    r"|utilis|organis(?!m)|minimis|maximis|optimis(?!ti|m\b)|analys(?!is|es\b|t)|centralis|centre|licence|judgement)\w*"
+    r"\b\w*(colour|behaviour|neighbour|favour|honour|flavour|initialis|normalis|recognis|synchronis|serialis|tokenis"
+    r"|summaris|utilis|organis(?!m)|minimis|maximis|optimis(?!ti|m\b)|analys(?!is|es\b|t)|centralis|centre"
+    r"|licence|judgement)\w*"
     r"|\b(learnt|spelt|grey|whilst|amongst)\b", re.IGNORECASE)
 # British words that are part of a name of somebody else, or that a page shows as the mistake.
 BRITISH_ALLOWED = {"optimiser", "optimisers"}
@@ -88,12 +94,46 @@ def test_diagnostics_does_no_io(root):
         assert not found, f"{path.name}: {found}"
 
 
-def test_every_dependency_is_explained(root, manifests):
+def users_by_page(root):
+    """The table of docs/dependencies.md: each third-party crate, which of our crates list it, and which list it for
+    tests only."""
     page = (root / "docs" / "dependencies.md").read_text()
-    for crate, manifest in ours(manifests):
-        for table in ("dependencies", "dev-dependencies", "build-dependencies"):
-            for name in manifest.get(table, {}):
-                assert name.startswith("stratoscope") or f"`{name}`" in page, f"{crate} uses {name}, unexplained"
+    table = page.split("## Rust\n")[1].split("\n### ")[0]
+    users = {}
+    for names, used_by in re.findall(r"^\| (`[^|]*) \| ([^|]*) \| [^|]+ \|$", table, re.MULTILINE):
+        usual, _, in_tests = used_by.partition("(")
+        for name in re.findall(r"`([\w-]+)`", names):
+            assert name not in users, f"two rows for {name}"
+            users[name] = tuple(re.findall(r"[\w-]+", part.replace("–", "")) for part in (usual, in_tests))
+    return users
+
+
+def users_by_manifest(root):
+    """The same by the manifests; a package with the tests of a crate belongs to the crate."""
+    usual, in_tests = {}, {}
+    for path in [*root.glob("src/*/Cargo.toml"), *root.glob("src/*/tests/Cargo.toml")]:
+        crate = path.relative_to(root / "src").parts[0]
+        if crate == "cubecl-llvm":
+            continue
+        manifest = tomllib.loads(path.read_text())
+        for tables in (manifest, *manifest.get("target", {}).values()):
+            for kind, users in (("dependencies", usual), ("build-dependencies", usual), ("dev-dependencies", in_tests)):
+                for name in tables.get(kind, {}):
+                    if not name.startswith("stratoscope"):
+                        users.setdefault(name, set()).add(crate)
+    return {name: (sorted(usual.get(name, set())), sorted(in_tests.get(name, set()) - usual.get(name, set())))
+            for name in usual.keys() | in_tests.keys()}
+
+
+def test_every_dependency_is_explained(root):
+    """docs/dependencies.md has a row for each third-party crate, and its column `used by` is what the manifests say."""
+    page, found = users_by_page(root), users_by_manifest(root)
+    # No manifest lists it: it replaces a dependency of a dependency.
+    assert page.pop("cubecl-llvm") == ([], [])
+    assert page.keys() == found.keys(), f"unexplained or no longer used: {sorted(page.keys() ^ found.keys())}"
+    different = [name for name in sorted(found) if page[name] != found[name]]
+    wrong = [f"{name}: the page has {page[name]}, the manifests {found[name]}" for name in different]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_dependency_comes_from_the_workspace(manifests):
@@ -114,12 +154,25 @@ def test_the_notebook_is_written_for_our_kernel(root):
         assert metadata["kernelspec"]["name"] == "stratoscope", path.name
 
 
+def test_the_root_has_nothing_else(root):
+    """The tracked files and folders at the root of the repository are those of a list: a leftover is noticed."""
+    if not (root / ".git").exists():
+        return  # a copy without its repository
+    command = ["git", "-c", f"safe.directory={root}", "ls-files", "-z"]
+    tracked = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
+    found = {path.split("/")[0] for path in tracked if path}
+    # A file that was deleted is tracked until the next commit.
+    found = {name for name in found if (root / name).exists()}
+    assert found <= ROOT_ENTRIES, f"not a part of the project: {sorted(found - ROOT_ENTRIES)}"
+
+
 def test_the_code_map_lists_every_arrow_and_each_points_down(code_map, manifests):
     """`uses` of the table is what the manifests say, and what is used stands below."""
     order = list(code_map)
-    assert set(manifests) == set(order), "a crate that the code map of docs/ARCHITECTURE.md does not know, or one too many"
+    assert set(manifests) == set(order), "a crate that the code map of docs/ARCHITECTURE.md lacks, or one too many"
     for crate, manifest in manifests.items():
-        uses = {name.removeprefix("stratoscope-") for name in manifest.get("dependencies", {}) if name.startswith("stratoscope")}
+        names = [name for name in manifest.get("dependencies", {}) if name.startswith("stratoscope")]
+        uses = {name.removeprefix("stratoscope-") for name in names}
         assert uses == code_map[crate], f"{crate}: the manifest has {sorted(uses)}, the table {sorted(code_map[crate])}"
         assert all(order.index(name) > order.index(crate) for name in uses), f"an arrow of {crate} points up"
 
@@ -147,8 +200,8 @@ def long_functions(root):
 
 def texts(root):
     """Everything that is read: sources, documents, scripts, and notebooks as typed."""
-    patterns = ("src/*/src/**/*.rs", "src/*/tests/**/*.rs", "src/*/examples/*.rs", "docs/**/*.md", "*.md", "tests/**/*.py",
-                "tests/*.sh", "notebooks/*", "notebooks/course/**/*.ipynb")
+    patterns = ("src/*/src/**/*.rs", "src/*/tests/**/*.rs", "src/*/examples/*.rs", "docs/**/*.md", "*.md",
+                "tests/**/*.py", "tests/*.sh", "notebooks/*", "notebooks/course/**/*.ipynb")
     for pattern in patterns:
         for path in sorted(root.glob(pattern)):
             if path.is_file() and path.name not in ("test_architecture.py",):
@@ -203,7 +256,8 @@ def upward_uses(root):
             continue
         for number, line in enumerate(code_of(without_tests(path.read_text())).splitlines(), 1):
             names = [home.get(name) for name in re.findall(r"\bcrate::(\w+)", line)]
-            above = [name for name in names if name in order[order.index(folder) + 1:] and (folder, name) not in allowed]
+            later = order[order.index(folder) + 1:]
+            above = [name for name in names if name in later and (folder, name) not in allowed]
             if above:
                 yield path.relative_to(root), number, f"`{folder}` uses `{above[0]}`"
 
@@ -256,11 +310,15 @@ def test_every_crate_denies_undocumented_items_and_unsafe_blocks(root, manifests
 
 
 def test_every_crate_says_what_it_is(root, manifests):
-    """The first paragraph of a crate: what it is, what it may use, where to start reading."""
+    """The first comment of a crate: what it is, and where to start reading. What it uses is in the code map."""
     for crate, _ in ours(manifests):
         folder = root / "src" / crate / "src"
         main = next(path for path in (folder / "lib.rs", folder / "main.rs") if path.exists())
-        assert main.read_text().startswith("//! "), f"{main} does not begin with what it is"
+        text = main.read_text()
+        assert text.startswith("//! "), f"{main} does not begin with what it is"
+        head = re.match(r"(?://!.*\n)+", text)[0]
+        says = re.search(r"\bstart (reading|with)\b", head, re.IGNORECASE)
+        assert says, f"{main} does not say where to start reading"
 
 
 def test_paths_in_the_documents_exist(root):
@@ -269,6 +327,7 @@ def test_paths_in_the_documents_exist(root):
     for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             links = [path.parent / link.split("#")[0] for link in re.findall(r"\]\((?!https?:)([^)#][^)]*)\)", line)]
-            quotes = [root / quote for quote in re.findall(r"`((?:src/[\w-]+|tests|docs|notebooks|kernel-spec)/[\w./-]*)`", line)]
+            quotes = re.findall(r"`((?:src/[\w-]+|tests|docs|notebooks|kernel-spec)/[\w./-]*)`", line)
+            quotes = [root / quote for quote in quotes]
             lacking += [f"{path.name}:{number}: {each}" for each in links + quotes if not each.exists()]
     assert not lacking, "\n".join(lacking)

@@ -146,6 +146,19 @@ def test_a_question_is_cancelled_by_an_interrupt(kernel):
     check_alive(kernel)
 
 
+def test_what_is_typed_as_a_password_is_not_to_be_shown(kernel):
+    kernel.sent = time.monotonic()
+    request = kernel.client.execute('stratoscope::display::input_password("token? ")', allow_stdin=True)
+    question = kernel.client.get_stdin_msg(timeout=60)
+    assert question["content"] == {"prompt": "token? ", "password": True}
+    kernel.client.input("a secret")
+    assert kernel.collect(request, timeout=60).ok().text == 'Some("a secret")'
+
+
+def test_a_question_that_nobody_can_be_asked_has_no_answer(kernel):
+    assert kernel.run('input("name? ")').text == "None"
+
+
 def test_interrupts_at_odd_moments(kernel):
     """Sleeping, computing, compiling, printing: the kernel is usable after every one."""
     rounds = 25 if os.environ.get("STRATOSCOPE_FULL_TESTS") else 2

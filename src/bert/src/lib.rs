@@ -1,11 +1,11 @@
 //! BERT as burn modules, and the Hugging Face files that hold it.
 //!
 //! [`SequenceClassifier`] is the network of transformers' `BertForSequenceClassification`: a [`Bert`] body with a
-//! classifier on its pooled output; [`heads`] has what it shares with the other heads, such as [`TokenClassifier`]. Each layer has a file, and its fields are named like the checkpoint's
-//! keys ([`names`] has the two exceptions). All arithmetic goes through [`ops`], so a
-//! faster version of an operation changes no layer. [`source::find`] finds a model's files,
-//! [`checkpoint::load`] reads a network, a [`BertTokenizer`] and a [`LoadReport`] that lists where the values of
-//! each variable came from, and [`checkpoint::save`] writes files that transformers reads.
+//! classifier on its pooled output; [`heads`] has what it shares with the other heads, such as [`TokenClassifier`].
+//! Each layer has a file, and its fields are named like the checkpoint's keys ([`names`] has the two exceptions). All
+//! arithmetic goes through [`ops`], so a faster version of an operation changes no layer. [`source::find`] finds a
+//! model's files, [`checkpoint::load`] reads a network, a [`BertTokenizer`] and a [`LoadReport`] that lists where the
+//! values of each variable came from, and [`checkpoint::save`] writes files that transformers reads.
 //!
 //! ```no_run
 //! use burn::tensor::Device;
@@ -25,11 +25,10 @@
 //!
 //! What layers compute can be looked at through [`taps`], and computed again instead of kept ([`recompute`]).
 //!
-//! The crate uses burn, `diagnostics`, `render` and `data` (through its trait `Tokenize`). It builds a network on one given
-//! device; replicas, losses, optimizers and metrics belong to the crates above.
+//! The crate builds a network on one given device; replicas, losses, optimizers and metrics belong to the crates above.
 //!
-//! Start reading at [`sequence_classifier`], which names the layers from top to bottom; then [`attention`], and [`ops`] for
-//! the arithmetic.
+//! Start reading at [`sequence_classifier`], which names the layers from top to bottom; then [`attention`], and [`ops`]
+//! for the arithmetic.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

@@ -1,6 +1,6 @@
 //! The text of a cell: what it consists of, which of its lines are magics, how it is rewritten before it is
 //! compiled. Everything here is a function from text to text or to facts; nothing reads a file or knows the
-//! variables of a notebook. It uses no other crate of the project.
+//! variables of a notebook.
 //!
 //! Start with [`ParsedCell`], which is made once for each cell; [`rewrite`] makes the source that evcxr compiles
 //! and remembers where each piece of it came from.

@@ -1,6 +1,6 @@
 //! Everything between evcxr and rustc: this crate answers when evcxr and rust-analyzer call cargo, rustup or
-//! rustc, and compiles a cell against the prebuilt facade (`libstratoscope.so`). It uses `cell-text`,
-//! `diagnostics`, `package` and `os`; it knows no variables, no wire and no Jupyter.
+//! rustc, and compiles a cell against the prebuilt facade (`libstratoscope.so`). It knows no variables, no wire and
+//! no Jupyter.
 //!
 //! In the order in which a cell passes through:
 //! - `toolchain`: our executable as evcxr's cargo and rustup.

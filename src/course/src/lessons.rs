@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{TABLE_CELL, TITLE_STYLE, escape};
 
 use crate::verdict::State;
 
@@ -133,9 +133,8 @@ impl Report {
 
     /// The list as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        const CELL: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
         let mut html = format!(
-            "<div style=\"font-size:13px;font-weight:600;margin:4px 0\">lesson {}</div>\
+            "<div style=\"{TITLE_STYLE}\">lesson {}</div>\
              <table style=\"border-collapse:collapse;font-size:13px\"><tbody>",
             self.lesson
         );
@@ -147,7 +146,7 @@ impl Report {
             };
             let _ = write!(
                 html,
-                "<tr><td style=\"{CELL}\">{number}</td><td style=\"{CELL}\">{}</td><td style=\"{CELL}\">{sign} {}</td></tr>",
+                "<tr><td style=\"{TABLE_CELL}\">{number}</td><td style=\"{TABLE_CELL}\">{}</td><td style=\"{TABLE_CELL}\">{sign} {}</td></tr>",
                 escape(title),
                 state.word()
             );

@@ -1,8 +1,9 @@
-//! The checks of the course in `notebooks/course/`: a check calls the student's function with random inputs, compares the
-//! result with the true one, and names the property that is violated. It never shows the true result.
+//! The checks of the course in `notebooks/course/`: a check calls the student's function with random inputs, compares
+//! the result with the true one, and names the property that is violated. It never shows the true result.
 //!
-//! A function that still has its `todo!()` is an exercise to be filled in, not an error: a check catches the panic and says so.
-//! The crate knows numbers only. Checks of functions over models are in the facade, which also draws the cards.
+//! A function that still has its `todo!()` is an exercise to be filled in, not an error: a check catches the panic and
+//! says so. The crate knows numbers only. Checks of functions over models are in the facade, which also draws the
+//! cards.
 //!
 //! Start reading at [`mod@attempt`], then [`one_step`] for a lesson's checks.
 

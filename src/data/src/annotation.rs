@@ -29,6 +29,8 @@ pub enum Annotation {
 pub struct Answer {
     /// Its bytes in the context.
     pub range: Range<usize>,
+    /// What stood there when it was marked.
+    pub(crate) text: Box<str>,
 }
 
 impl Answer {
@@ -36,7 +38,16 @@ impl Answer {
     pub(crate) fn at(start: usize, text: &str) -> Self {
         Self {
             range: start..start + text.len(),
+            text: text.into(),
         }
+    }
+
+    /// Whether it stands there, in letters of either case.
+    fn is_in(&self, context: &str) -> bool {
+        let found = context.get(self.range.clone());
+        found.is_some_and(|found| {
+            *found == *self.text || found.to_lowercase() == self.text.to_lowercase()
+        })
     }
 }
 
@@ -77,6 +88,18 @@ impl Example {
             _ => None,
         }
     }
+}
+
+/// Whether words stand in a text as [`Example::of_words`] has put them there, one after the other with a space between.
+fn are_in(words: &[Word], text: &str) -> bool {
+    let mut end = 0;
+    let are_in_order = words.iter().enumerate().all(|(at, word)| {
+        let begin = end + usize::from(at > 0);
+        let is_after_space = at == 0 || text.get(end..begin) == Some(" ");
+        end = word.range.end;
+        is_after_space && word.range.start == begin && text.is_char_boundary(end)
+    });
+    are_in_order && end == text.len()
 }
 
 /// What words and their tags have that they must not have.
@@ -143,6 +166,28 @@ impl Dataset {
             names.clone(),
             source,
         ))
+    }
+
+    /// Whether answers and words stand where they were marked: their texts may have been changed since.
+    ///
+    /// # Errors
+    /// SC0432 for an answer that does not, SC0911 for words.
+    pub(crate) fn check_places(&self) -> Result<()> {
+        for example in &self.examples {
+            match example.annotation.as_deref() {
+                Some(Annotation::Answers(answers)) => {
+                    let context = example.pair.as_deref().unwrap_or_default();
+                    if let Some(moved) = answers.iter().find(|answer| !answer.is_in(context)) {
+                        return Err(problem::moved_answer(&self.source, example, moved));
+                    }
+                }
+                Some(Annotation::Words(words)) if !are_in(words, &example.text) => {
+                    return Err(problem::moved_words(&self.source, example));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Whether the examples are words with tags.
@@ -246,6 +291,45 @@ mod tests {
                 .code,
             "SC0911"
         );
+    }
+
+    #[test]
+    fn texts_that_change_must_leave_words_and_answers_in_their_places() {
+        let change = |data: &Dataset, change: fn(&str) -> String| {
+            let changed = data.map(|mut example| {
+                example.pair = example.pair.as_deref().map(change);
+                if example.words().is_some() {
+                    example.text = change(&example.text);
+                }
+                example
+            });
+            let found = changed
+                .check_places()
+                .map_err(|problem| problem.code.clone());
+            found.err()
+        };
+        let words = Dataset::from_words([(vec!["Ada", "\u{130}zmir"], vec!["O", "O"])]);
+        let words = words.expect("a tag for each word");
+        let questions = Dataset::from_questions([("who ?", "Zo\u{eb} wrote it", "wrote")]);
+        let questions = questions.expect("it is in it");
+        for (data, code) in [(&words, "SC0911"), (&questions, "SC0432")] {
+            assert_eq!(change(data, str::to_owned), None);
+            assert_eq!(change(data, |text| text.replace('a', "A")), None);
+            assert_eq!(
+                change(data, |text| format!(" {text}")).as_deref(),
+                Some(code)
+            );
+            assert_eq!(
+                change(data, |text| text[..3].to_owned()).as_deref(),
+                Some(code)
+            );
+        }
+        // Lower case of this letter has a byte more.
+        let lower = change(&words, |text| text.to_lowercase());
+        assert_eq!(lower.as_deref(), Some("SC0911"));
+        assert_eq!(change(&questions, |text| text.to_uppercase()), None);
+        let moved = change(&questions, |text| text.replace("wrote", "write"));
+        assert_eq!(moved.as_deref(), Some("SC0432"));
     }
 
     #[test]

@@ -81,6 +81,19 @@ pub enum Targets {
     Choices(Arc<[usize]>),
 }
 
+impl Targets {
+    /// What a checksum of the data has for them, beside tokens and label.
+    pub fn in_checksum(&self) -> String {
+        match self {
+            Self::Label | Self::Masked(_) => String::new(),
+            Self::Tokens(classes) => format!("{classes:?}"),
+            Self::Span(span) => format!("{span:?}"),
+            Self::Set(classes) => format!("{classes:?}"),
+            Self::Choices(lengths) => format!("{lengths:?}"),
+        }
+    }
+}
+
 /// A tokenized data set in some order. Cloning and shuffling copy indices, not tokens.
 #[derive(Clone)]
 pub struct Encoded {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
 use crate::annotation::Annotation;
 use crate::dataset::{Dataset, index_of, sorted_label_names};
@@ -96,12 +98,32 @@ impl Dataset {
     }
 }
 
-/// The labels in a field of a table: a JSON list, or names between separators.
-pub(crate) fn names_in(field: &str, separator: &str) -> Vec<String> {
-    let list = serde_json::from_str::<Vec<String>>(field);
-    let names = list.unwrap_or_else(|_| field.split(separator).map(str::to_owned).collect());
+/// The labels in a field of a table: a JSON list, or names between separators. Numbers and booleans of a list are names
+/// as they are written, and a `null` is none.
+///
+/// # Errors
+/// What is wrong with a field in brackets that is no such list.
+pub(crate) fn names_in(field: &str, separator: &str) -> std::result::Result<Vec<String>, String> {
+    let field = field.trim();
+    let names = match field.starts_with('[') && field.ends_with(']') {
+        true => names_of_list(field)
+            .ok_or_else(|| format!("`{}` is not a JSON list of names", text::excerpt(field, 40)))?,
+        false => field.split(separator).map(str::to_owned).collect(),
+    };
     let names = names.iter().map(|name| name.trim().to_owned());
-    names.filter(|name| !name.is_empty()).collect()
+    Ok(names.filter(|name| !name.is_empty()).collect())
+}
+
+/// The names in a JSON list, if it is one.
+fn names_of_list(field: &str) -> Option<Vec<String>> {
+    let values = serde_json::from_str::<Vec<Value>>(field).ok()?;
+    let names = values.into_iter().filter(|value| !value.is_null());
+    let name = |value: Value| match value {
+        Value::String(name) => Some(name),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    };
+    names.map(name).collect()
 }
 
 #[cfg(test)]
@@ -161,9 +183,30 @@ mod tests {
 
     #[test]
     fn files_have_lists_or_separated_names() {
-        assert_eq!(names_in("a| b ||a", "|"), ["a", "b", "a"]);
-        assert_eq!(names_in("[\"a|b\", \"c\"]", "|"), ["a|b", "c"]);
-        assert!(names_in("", ",").is_empty() && names_in("[]", ",").is_empty());
+        for (field, expected) in [
+            ("a| b ||a", Ok(vec!["a", "b", "a"])),
+            ("[\"a|b\", \"c\"]", Ok(vec!["a|b", "c"])),
+            (
+                "[3, 10, null, true, 0.5]",
+                Ok(vec!["3", "10", "true", "0.5"]),
+            ),
+            ("", Ok(vec![])),
+            ("[]", Ok(vec![])),
+            ("[draft", Ok(vec!["[draft"])),
+            (
+                "['a', 'b']",
+                Err("`['a', 'b']` is not a JSON list of names"),
+            ),
+            (
+                "[[1], [2]]",
+                Err("`[[1], [2]]` is not a JSON list of names"),
+            ),
+        ] {
+            let expected = expected
+                .map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
+                .map_err(str::to_owned);
+            assert_eq!(names_in(field, "|"), expected, "{field}");
+        }
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.csv");
         std::fs::write(&path, "text,tags\na server,net;mail\na game,\n").expect("room");
@@ -176,5 +219,21 @@ mod tests {
         std::fs::write(&path, "{\"text\": \"a\", \"tags\": [\"x\", \"y\"]}\n").expect("room");
         let data = Dataset::jsonl_with(&path, &columns).expect("a row");
         assert_eq!(data.label_names, ["x", "y"]);
+        std::fs::write(&path, "{\"text\": \"a\", \"tags\": [3, 10]}\n").expect("room");
+        let data = Dataset::jsonl_with(&path, &columns).expect("a row");
+        assert_eq!(data.label_names, ["10", "3"]);
+        let lines = "{\"text\": \"a\", \"tags\": [[3]]}\n{\"text\": \"b\", \"tags\": [4]}\n";
+        std::fs::write(&path, lines).expect("room");
+        let problem = Dataset::jsonl_with(&path, &columns).expect_err("a list in a list");
+        let shown = format!("{problem:?}");
+        assert!(
+            problem.code == "SC0911" && shown.contains("`[[3]]` is not a JSON list of names"),
+            "{shown}"
+        );
+        let data = Dataset::jsonl_with(&path, &columns.skip_bad_rows()).expect("a row");
+        assert_eq!(
+            (data.label_names.join(" "), data.skipped.rows),
+            ("4".to_owned(), 1)
+        );
     }
 }

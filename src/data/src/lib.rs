@@ -2,9 +2,9 @@
 //!
 //! A [`Dataset`] holds [`Example`]s and the names of their classes. It comes from a file
 //! ([`Dataset::tsv`], [`Dataset::csv`], [`Dataset::jsonl`], [`Dataset::conll`]), from a benchmark's folder ([`Glue`]),
-//! or ships with the crate ([`debian_sections`], [`debian_pairs`], [`debian_entities`], [`debian_questions`]). [`pipeline`] has the transformations before
-//! training. [`Dataset::tokenize`] encodes it once, by any tokenizer that implements [`Tokenize`], into an [`Encoded`]
-//! data set; each epoch is then `shuffle` → `batch` → `prefetch`:
+//! or ships with the crate ([`debian_sections`], [`debian_pairs`], [`debian_entities`], [`debian_questions`]).
+//! [`pipeline`] has the transformations before training. [`Dataset::tokenize`] encodes it once, by any tokenizer that
+//! implements [`Tokenize`], into an [`Encoded`] data set; each epoch is then `shuffle` → `batch` → `prefetch`:
 //!
 //! ```
 //! use stratoscope_data::{Encoding, Tokenize, debian_sections};
@@ -44,7 +44,8 @@
 //! the epoch to the order; `batch_size` is the *global* batch, which [`Batch::split`] divides over
 //! replicas. Labels, lengths and files are checked here, before the first training step.
 //!
-//! The crate uses `diagnostics`, `render` and `os`, and not burn: losses, devices and vocabularies belong to the crates above.
+//! The crate does not know burn: losses, devices and vocabularies belong to the crates above.
+//!
 //! Start reading at [`dataset`].
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]

@@ -136,7 +136,9 @@ impl<'a> BlockFile<'a> {
 
     fn keep(self) -> Result<()> {
         let written = self.to.into_inner().map_err(|error| error.into_error());
-        let kept = written.and_then(|file| Ok(file.persist(self.path)?));
+        // A link stays one: what it leads to is written.
+        let target = std::fs::canonicalize(self.path).unwrap_or_else(|_| self.path.to_owned());
+        let kept = written.and_then(|file| Ok(file.persist(target)?));
         kept.map_err(|error| problem::not_written(self.path, error))?;
         Ok(())
     }

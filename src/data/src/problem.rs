@@ -11,6 +11,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Rule};
 
+use crate::annotation::Answer;
 use crate::example::Example;
 
 type Problem = Box<Diagnostic>;
@@ -26,6 +27,7 @@ pub(crate) fn unreadable(
         path: path.to_owned(),
         line,
         reason: reason.into(),
+        fix: None,
     };
     called(call, "read here", rule.diagnostic())
 }
@@ -117,6 +119,43 @@ pub(crate) fn mixed_labels(path: &str, first: &Example, other: &Example) -> Prob
         path: path.to_owned(),
         line: other.line,
         reason,
+        fix: Some("give all examples labels of one kind, or none"),
+    };
+    rule.error()
+}
+
+/// SC0911: the text of an example was changed, and its words are not where they were marked.
+pub(crate) fn moved_words(path: &str, example: &Example) -> Problem {
+    let reason = format!(
+        "the words of row {} do not stand in its text where they were marked: the text was changed, as `map` does",
+        example.row
+    );
+    let rule = DataUnreadable {
+        path: path.to_owned(),
+        line: example.line,
+        reason,
+        fix: Some(
+            "change the words first, and make the data set of them: `Dataset::from_words(rows)?`",
+        ),
+    };
+    rule.error()
+}
+
+/// SC0432: the context of a question was changed, and an answer is not where it was.
+pub(crate) fn moved_answer(source: &str, example: &Example, answer: &Answer) -> Problem {
+    let context = example.pair.as_deref().unwrap_or_default();
+    let before = context.char_indices();
+    let start = before.take_while(|(at, _)| *at < answer.range.start);
+    let rule = AnswerOutsideContext {
+        was_there: true,
+        ..outside_rule(
+            source,
+            example.row,
+            &example.text,
+            &answer.text,
+            Some(start.count()),
+            context,
+        )
     };
     rule.error()
 }
@@ -245,13 +284,24 @@ pub(crate) fn outside(
     start: Option<usize>,
     context: &str,
 ) -> Problem {
+    outside_rule(source, row, question, answer, start, context).error()
+}
+
+fn outside_rule(
+    source: &str,
+    row: usize,
+    question: &str,
+    answer: &str,
+    start: Option<usize>,
+    context: &str,
+) -> AnswerOutsideContext {
     const SHOWN: usize = 80;
     let rest = context.chars().skip(start.unwrap_or(0));
     let elsewhere = match answer.is_empty() {
         true => None,
         false => context.find(answer),
     };
-    let rule = AnswerOutsideContext {
+    AnswerOutsideContext {
         source: source.to_owned(),
         row,
         question: question.to_owned(),
@@ -260,6 +310,6 @@ pub(crate) fn outside(
         found: rest.take(SHOWN).collect(),
         length: context.chars().count(),
         elsewhere: elsewhere.map(|at| context[..at].chars().count()),
-    };
-    rule.error()
+        was_there: false,
+    }
 }

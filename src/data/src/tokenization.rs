@@ -72,7 +72,8 @@ impl Dataset {
         if self.is_empty() {
             return Err(problem::empty(&self.source, "fit"));
         }
-        self.check_labels()
+        self.check_labels()?;
+        self.check_places()
     }
 
     /// What a function makes of the tokens of every example, in their order. Of a large data set the tokens are read from

@@ -140,4 +140,13 @@ mod tests {
         assert_eq!(code(&[1e39, 1.0, 1.0]), "SC0915");
         assert_eq!(code(&[1e-60; 3]), "SC0915");
     }
+
+    #[test]
+    fn an_example_may_bring_its_weight() {
+        let guess = Example::new("a guess").with_weight(0.25);
+        assert_eq!((guess.text.as_str(), guess.weight), ("a guess", 0.25));
+        let data = Dataset::from_examples([guess, Example::new("b")], Vec::new(), "here");
+        let words = data.weights_in_words();
+        assert_eq!(words.as_deref(), Some("weighted from 0.25 to 1"));
+    }
 }

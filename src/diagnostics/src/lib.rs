@@ -1,13 +1,13 @@
-//! Diagnostics: the model of an error or warning, its renderers, the table of arguments, the checker and the catalogue of
-//! rules. Of our crates it uses only `render`; it does no I/O.
+//! Diagnostics: the model of an error or warning, its renderers, the table of arguments, the checker and the catalogue
+//! of rules. It does no I/O.
 //!
 //! Start reading at [`rules`]. A rule is a file there: a struct with the facts, its documentation page, and a
 //! [`Rule`] implementation that turns the facts into a [`Diagnostic`]. The caller provides the facts.
 //!
 //! [`arguments`] is the table of what `compile!`, `fit!`, `evaluate!` and the optimizers accept. [`check`] compares the
 //! text of a cell with that table before the cell is compiled, and finds the place in the text that a diagnostic raised
-//! at run time is about. [`mod@render`] writes a diagnostic as HTML, text or JSON. [`work`] is used by the crates above for
-//! long operations: it reports progress and checks for an interrupt.
+//! at run time is about. [`mod@render`] writes a diagnostic as HTML, text or JSON. [`work`] is used by the crates above
+//! for long operations: it reports progress and checks for an interrupt.
 //!
 //! ```
 //! use stratoscope_diagnostics::check::{CellContext, check_cell};
@@ -23,6 +23,7 @@
 
 pub mod arguments;
 pub mod check;
+mod deep_stack;
 pub mod diagnostic;
 mod fix;
 pub mod pages;
@@ -35,6 +36,7 @@ pub mod rules;
 pub mod tensorflow;
 pub mod work;
 
+pub use deep_stack::on_deep_stack;
 pub use diagnostic::{
     Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Evidence, Figure, Label, Place,
     Result, Severity,

@@ -197,6 +197,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             path: "trian.tsv".into(),
             line: None,
             reason: "no such file".into(),
+            fix: None,
         }),
         example(RaggedRow {
             path: "ragged.tsv".into(),
@@ -237,6 +238,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             found: "wrote it in 1843".into(),
             length: 20,
             elsewhere: Some(0),
+            was_there: false,
         }),
         example(DataOfOtherHead {
             model: "BertForTokenClassification".into(),

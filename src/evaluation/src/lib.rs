@@ -1,9 +1,9 @@
 //! How sure a result is: intervals, calibration and errors of a model's answers, the difference between two models, and
 //! results over several seeds or settings.
 //!
-//! Nothing here knows models or tensors: answers are classes, probabilities and texts ([`Answer`]), results are names and
-//! numbers ([`Scores`]). `train` makes the former from predictions, the facade's `sweep!` runs the latter. Random numbers
-//! are counter-based, so that the same answers have the same intervals everywhere.
+//! Nothing here knows models or tensors: answers are classes, probabilities and texts ([`Answer`]), results are names
+//! and numbers ([`Scores`]). `train` makes the former from predictions, the facade's `sweep!` runs the latter. Random
+//! numbers are counter-based, so that the same answers have the same intervals everywhere.
 //!
 //! Start reading at [`Assessment`].
 

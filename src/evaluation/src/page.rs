@@ -2,17 +2,14 @@
 
 use std::fmt::Write;
 
-use stratoscope_render::html::{DATA_TABLE_STYLE, data_table, escape, prose};
+use stratoscope_render::html::{DATA_TABLE_STYLE, TITLE_STYLE, data_table, escape, prose};
 
 const CELL: &str = "padding:3px 12px;border-bottom:1px solid #80808059;vertical-align:top";
 const HEAD: &str = "padding:3px 12px;font-weight:600;border-bottom:1px solid #808080b3";
 
 /// The heading of a value.
 pub(crate) fn title(title: &str) -> String {
-    format!(
-        "<div style=\"font-size:13px;font-weight:600;margin:4px 0\">{}</div>",
-        escape(title)
-    )
+    format!("<div style=\"{TITLE_STYLE}\">{}</div>", escape(title))
 }
 
 /// A sentence; text between backticks is code.

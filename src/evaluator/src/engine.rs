@@ -293,11 +293,7 @@ impl Evaluate for Engine {
         match outcome {
             CellOutcome::Ok => Ok(capture.take()),
             CellOutcome::Error(error) => Err(error),
-            CellOutcome::Interrupted { .. } => Err(CellError {
-                ename: "KeyboardInterrupt".to_owned(),
-                evalue: "interrupted".to_owned(),
-                traceback: Vec::new(),
-            }),
+            CellOutcome::Interrupted { .. } => Err(CellError::interrupted()),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The evaluator on evcxr: cells run through evcxr, against the prebuilt facade. It implements the trait
-//! `Evaluate` of the crate `session`, and uses `cell-text`, `compile`, `diagnostics`, `os` and `wire`. It knows
-//! nothing of Jupyter.
+//! `Evaluate` of the crate `session` and knows nothing of Jupyter.
 //!
 //! - `engine` executes one cell: it checks and rewrites the text, gives it to evcxr and reports how it ended.
 //! - [`cell_process`] is the process that runs the cells. What they display comes over the wire (`link`), what

@@ -338,7 +338,6 @@ impl Relay {
                 // Before the answer, so that the cell knows why there is none.
                 relay.send(&ToCells::Interrupt);
             }
-            let text = text.unwrap_or_default();
             relay.send(&ToCells::InputReply { text });
         };
         let _ = std::thread::Builder::new()

@@ -1,8 +1,11 @@
-//! What runs on GPUs only: fused operations of the encoder, the loss and the optimizer as kernels in CubeCL, one source for WGSL
-//! (wgpu) and CUDA, and a guard over burn's fusion of matrix products.
+//! What runs on GPUs only: fused operations of the encoder, the loss and the optimizer as kernels in CubeCL, one source
+//! for WGSL (wgpu) and CUDA, and a guard over burn's fusion of matrix products.
 //!
 //! Every operation has a portable form elsewhere, composed of burn's operations, which is its reference and its
 //! fallback. A function here takes tensors that [`takes`] accepts: float32, on a CubeCL device.
+//!
+//! Start reading at `differentiable.rs`, which has the functions with a gradient, then `operations.rs` for the
+//! operations that burn queues and `kernels` for the code that runs on the GPU.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

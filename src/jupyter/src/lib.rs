@@ -1,14 +1,13 @@
-//! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ. It knows the contract of an evaluator
-//! (crate `session`) and not evcxr, and uses the crates `cell-text`, `session`, `os`, `wire`, `diagnostics` and `render`.
-//! Start with [`serve`].
+//! The Jupyter messaging protocol, version 5.5, over pure-Rust ZeroMQ. The crate knows the contract of an evaluator
+//! (crate `session`) and not evcxr. Start with [`serve`].
 //!
 //! - `connection` reads the connection file; `signature` signs and verifies; `envelope` converts between
 //!   frames and messages; `message` has a file per message, so that the folder's listing is the protocol.
 //! - `socket` has a file per kind of socket. Each socket is owned by one task.
 //! - `kernel` starts and ends the tasks; `requests` answers requests; `execution` executes cells in order;
 //!   `running` publishes whether the kernel is busy; `outputs` publishes the outputs of a running cell; `comms` are
-//!   the channels of widgets, whose models are in
-//!   `widget`; `lint` checks cells while they are typed; `completeness` decides whether a cell is finished.
+//!   the channels of widgets, whose models are in `widget`; `lint` checks cells while they are typed;
+//!   `completeness` decides whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be parsed is logged and
 //! dropped. No request waits for a running cell, except to execute another one. Every output of a cell is

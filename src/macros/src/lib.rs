@@ -1,5 +1,4 @@
 //! The procedural macro `scope!`, for plain crates and for functions; in a cell the kernel rewrites `scope!` instead.
-//! It uses no other crate.
 //!
 //! It is a procedural macro because it must read its body: a body of statements keeps its `let`s in the surrounding
 //! scope, any other body is a value. The expansion calls `stratoscope::cell`. Start reading at [`scope`].

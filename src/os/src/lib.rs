@@ -1,6 +1,6 @@
 //! What the kernel, the evaluator and the compiler driver need of the operating system: private and temporary
 //! folders, the environment the process was started with, text files, process trees, lines for the terminal.
-//! It uses no other crate of the project and knows neither Jupyter nor Rust code.
+//! It knows neither Jupyter nor Rust code.
 //!
 //! Start with [`private_folder`], which holds everything a kernel writes, and [`environment`], which every started
 //! program goes through.

@@ -1,6 +1,6 @@
 //! The package that spares a user the build: the library that cells link to, compressed, in a Python wheel with the
 //! kernel. `stratoscope package` makes it, and the installed kernel unpacks it. This crate knows files and their
-//! formats and uses no other crate of the project; what belongs into a package is the business of `compile` and `kernel`.
+//! formats; `compile` and `kernel` decide which files a package contains.
 //!
 //! - [`archive`]: a folder as one compressed file, and back.
 //! - [`contents`]: what a package says about its library: the compiler, the size.

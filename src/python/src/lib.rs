@@ -1,9 +1,9 @@
 //! Python cells: read, checked by the rules of `diagnostics`, and translated into a cell of the DSL.
 //!
 //! A pasted Keras cell is no Rust. [`answer`] reads it (`parse`), lowers it to a small model of statements and values
-//! (`model`), finds what our rules know as mistakes, with their places in the Python text (`rules`), and writes the same
-//! program as a cell of a notebook, each line with the lines that it stands for (`translate`). What has no counterpart is
-//! named with its line and left out; nothing is guessed. `card` shows all of it.
+//! (`model`), finds what our rules know as mistakes, with their places in the Python text (`rules`), and writes the
+//! same program as a cell of a notebook, each line with the lines that it stands for (`translate`). What has no
+//! counterpart is named with its line and left out; nothing is guessed. `card` shows all of it.
 //!
 //! ```
 //! let cell = "model.compile(optimizer='adam', loss='mse')\nmodel.fit(train, epochs=3)";
@@ -12,6 +12,8 @@
 //! ```
 //!
 //! **Invariant**: the facade does not link this crate, which brings a parser of Python: it is for the kernel alone.
+//!
+//! Start reading at [`answer`], which calls these modules in order.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

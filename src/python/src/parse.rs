@@ -1,14 +1,11 @@
 //! From text to the model, within limits: the size of the text, the depth of its nesting, and a thread of its own whose stack
 //! holds what is left. A text that is no Python, or too much of it, is `None`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
-
 use ruff_python_ast::Mod;
 use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::{Mode, ParseOptions, parse};
 use ruff_text_size::Ranged;
-use stratoscope_diagnostics::CellSpan;
+use stratoscope_diagnostics::{CellSpan, on_deep_stack};
 
 use crate::lower::Lowering;
 use crate::model::Statement;
@@ -32,18 +29,7 @@ pub fn program(text: &str) -> Option<Program> {
     if text.len() > MOST_READ || text.trim().is_empty() {
         return None;
     }
-    thread::scope(|threads| {
-        thread::Builder::new()
-            .name("python".into())
-            .stack_size(STACK)
-            // A panic inside the parser must not end the kernel.
-            .spawn_scoped(threads, || {
-                catch_unwind(AssertUnwindSafe(|| read(text))).ok().flatten()
-            })
-            .ok()?
-            .join()
-            .ok()?
-    })
+    on_deep_stack("python", STACK, || read(text))
 }
 
 fn read(text: &str) -> Option<Program> {

@@ -72,6 +72,19 @@ pub fn data_table(style: &str) -> String {
 /// The style of most tables of data.
 pub const DATA_TABLE_STYLE: &str = "border-collapse:collapse;font-size:13px;margin:4px 0";
 
+/// The style of a cell of a table with a few columns of words.
+pub const TABLE_CELL: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
+
+/// The style of a cell of a table with many columns of numbers.
+pub const DENSE_CELL: &str = "padding:3px 7px;text-align:right;white-space:nowrap;\
+                              border-bottom:1px solid #8080804d";
+
+/// The style of a title above a table or a picture.
+pub const TITLE_STYLE: &str = "font-size:13px;font-weight:600;margin:4px 0";
+
+/// The style of a line above or below a table.
+pub const NOTE_STYLE: &str = "font-size:13px;margin:2px 0;opacity:0.85";
+
 /// Text as code inside a line.
 pub fn code(text: &str) -> String {
     format!("<code style=\"{CODE_FONT}\">{}</code>", escape(text))

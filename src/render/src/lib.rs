@@ -1,7 +1,6 @@
 //! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables and units.
 //!
-//! All crates of the workspace may use this one; it uses none of them. It knows no card: what a card shows is
-//! decided by the crate that owns the facts. Start reading at [`html`].
+//! It knows no card: the crate that owns the facts decides what a card shows. Start reading at [`html`].
 //!
 //! ```
 //! use stratoscope_render::{html, text, units};

@@ -131,6 +131,17 @@ pub struct CellError {
     pub traceback: Vec<String>,
 }
 
+impl CellError {
+    /// Of an evaluation that was interrupted.
+    pub fn interrupted() -> Self {
+        Self {
+            ename: "KeyboardInterrupt".to_owned(),
+            evalue: "interrupted".to_owned(),
+            traceback: Vec::new(),
+        }
+    }
+}
+
 /// A cell to execute.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {

@@ -1,5 +1,5 @@
 //! One evaluator on a thread of its own: what the front ends (the Jupyter kernel, `stratoscope run`) and the
-//! evaluator on evcxr share. It knows neither Jupyter nor evcxr, and uses the crates `os`, `wire` and `diagnostics`.
+//! evaluator on evcxr share. It knows neither Jupyter nor evcxr.
 //!
 //! Start with [`Evaluate`], the contract of an evaluator with its threading rules, and [`Session`], which
 //! runs one. [`toy`] is an evaluator for tests.
@@ -10,6 +10,7 @@ mod diagnostic_settings;
 mod evaluate;
 mod past_cells;
 mod session;
+mod shared;
 #[doc(hidden)]
 pub mod toy;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use stratoscope_wire::{MimeBundle, RunAction};
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
-    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, Lint,
-    OutputSink,
+    Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Lint, OutputSink,
 };
+use crate::shared::Shared;
 use stratoscope_os::console;
 use stratoscope_os::process;
 
@@ -100,10 +100,11 @@ impl Session {
         &self,
         expression: String,
     ) -> oneshot::Receiver<Result<MimeBundle, CellError>> {
+        self.shared.waiting.fetch_add(1, Ordering::SeqCst);
         self.ask(|answer| Command::Expression { expression, answer })
     }
 
-    /// As [`Evaluate::complete`]; while a cell runs, as [`Assist::complete`].
+    /// As [`Evaluate::complete`]; while a cell runs, as [`crate::Assist::complete`].
     pub async fn complete(&self, code: String, cursor: usize) -> Completions {
         if self.is_busy() {
             let assistant = self.shared.assistant.lock().clone();
@@ -124,7 +125,7 @@ impl Session {
         .unwrap_or_default()
     }
 
-    /// As [`Evaluate::inspect`]; while a cell runs, as [`Assist::inspect`].
+    /// As [`Evaluate::inspect`]; while a cell runs, as [`crate::Assist::inspect`].
     pub async fn inspect(
         &self,
         code: String,
@@ -197,23 +198,6 @@ impl Session {
     }
 }
 
-/// The state that other threads use while the evaluator is busy.
-#[derive(Default)]
-struct Shared {
-    interrupt: Mutex<Option<Arc<dyn Interrupt>>>,
-    assistant: Mutex<Option<Arc<dyn Assist>>>,
-    /// Cells that are queued or running.
-    waiting: AtomicUsize,
-    /// The evaluator executes a cell.
-    running: AtomicBool,
-    /// The evaluator has started, or failed to.
-    ready: AtomicBool,
-    /// An interrupt arrived while cells waited and none was running.
-    interrupted_early: AtomicBool,
-    /// The session is shutting down: queued cells are not executed.
-    stopping: AtomicBool,
-}
-
 enum Command {
     Execute {
         cell: OwnedCell,
@@ -273,14 +257,13 @@ impl Worker {
                 } => {
                     let outcome = self.execute(&cell, &outputs);
                     self.update_variables(outputs.as_ref());
-                    self.shared.running.store(false, Ordering::SeqCst);
-                    self.shared.interrupted_early.store(false, Ordering::SeqCst);
-                    self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
+                    self.shared.end_of_evaluation();
                     let _ = answer.send(outcome);
                 }
                 Command::Expression { expression, answer } => {
-                    let result = self.with(|it| it.evaluate_expression(&expression));
-                    let _ = answer.send(result.unwrap_or_else(Err));
+                    let result = self.expression(&expression);
+                    self.shared.end_of_evaluation();
+                    let _ = answer.send(result);
                 }
                 Command::Complete {
                     code,
@@ -347,6 +330,19 @@ impl Worker {
             self.texts.insert(cell.number, cell.code.to_owned());
         }
         outcome.unwrap_or_else(CellOutcome::Error)
+    }
+
+    /// Evaluates an expression, which an interrupt ends as it ends a cell.
+    fn expression(&mut self, expression: &str) -> Result<MimeBundle, CellError> {
+        if self.evaluator().is_ok() {
+            let is_interrupted = self.shared.stopping.load(Ordering::SeqCst)
+                || self.shared.interrupted_early.swap(false, Ordering::SeqCst);
+            if is_interrupted {
+                return Err(CellError::interrupted());
+            }
+            self.shared.running.store(true, Ordering::SeqCst);
+        }
+        self.with(|it| it.evaluate_expression(expression))?
     }
 
     /// Updates the live table of variables, if a front end shows one.

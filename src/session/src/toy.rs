@@ -137,6 +137,17 @@ impl Interrupt for Flag {
     }
 }
 
+impl Toy {
+    /// Waits for so many milliseconds, or until it is interrupted.
+    fn is_interrupted_within(&self, milliseconds: Option<&str>) -> bool {
+        let milliseconds = milliseconds.and_then(|it| it.parse().ok()).unwrap_or(0);
+        (0..milliseconds).any(|_: u64| {
+            std::thread::sleep(Duration::from_millis(1));
+            self.interrupted.0.load(Ordering::SeqCst)
+        })
+    }
+}
+
 impl Evaluate for Toy {
     fn execute(&mut self, cell: Cell<'_>, outputs: &Arc<dyn OutputSink>) -> CellOutcome {
         self.interrupted.0.store(false, Ordering::SeqCst);
@@ -156,14 +167,10 @@ impl Evaluate for Toy {
                     let answer = outputs.input(rest, false);
                     outputs.stream(Stream::Stdout, &format!("{answer:?}\n"));
                 }
-                "sleep" => {
-                    for _ in 0..rest.parse::<u64>().unwrap_or(0) {
-                        if self.interrupted.0.load(Ordering::SeqCst) {
-                            return CellOutcome::Interrupted { lost: None };
-                        }
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
+                "sleep" if self.is_interrupted_within(Some(rest)) => {
+                    return CellOutcome::Interrupted { lost: None };
                 }
+                "sleep" => {}
                 "panic" => panic!("{rest}"),
                 _ => {
                     return CellOutcome::Error(CellError {
@@ -178,6 +185,10 @@ impl Evaluate for Toy {
     }
 
     fn evaluate_expression(&mut self, expression: &str) -> Result<MimeBundle, CellError> {
+        self.interrupted.0.store(false, Ordering::SeqCst);
+        if self.is_interrupted_within(expression.strip_prefix("sleep ")) {
+            return Err(CellError::interrupted());
+        }
         Ok(plain(expression))
     }
 

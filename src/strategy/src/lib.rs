@@ -27,10 +27,10 @@
 //! # }
 //! ```
 //!
-//! The crate uses burn, `diagnostics` and `render`. Models, batches and optimizers belong to the crates above.
+//! Models, batches and optimizers belong to the crates above.
 //!
-//! Start reading at [`strategy`], then [`replicas`] for what a training step calls, and `collective/patterns.rs` for the
-//! all-reduce itself.
+//! Start reading at [`strategy`], then [`replicas`] for what a training step calls, and `collective/patterns.rs` for
+//! the all-reduce itself.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

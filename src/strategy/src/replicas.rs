@@ -138,6 +138,23 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(placed)
     }
 
+    /// A separate model with these modules, placed alike: no worker has fetched its variables, and nothing is counted.
+    fn with_modules(&self, modules: Vec<M>) -> Self {
+        Self {
+            modules,
+            storage: self.storage.for_other_values(),
+            devices: self.devices.clone(),
+            servers: self.servers.clone(),
+            snapshots: None,
+            updates: self.updates,
+            changes: 0,
+            strategy: self.strategy.clone(),
+            records: self.records.clone(),
+            running: self.running.clone(),
+            collectives: Collectives::default(),
+        }
+    }
+
     /// How many replicas there are.
     pub fn len(&self) -> usize {
         self.devices.len()
@@ -152,7 +169,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub fn copies(&self) -> usize {
         match self.storage {
             Storage::Mirrored => self.modules.len(),
-            Storage::Apart | Storage::Central { .. } | Storage::Sharded { .. } => 1,
+            Storage::PerProcess | Storage::Central { .. } | Storage::Sharded { .. } => 1,
         }
     }
 
@@ -320,7 +337,7 @@ impl<M: Module + 'static> Replicas<M> {
             columns.get(column)?.get(&record.param).copied()
         };
         let row = |record: &VariableRecord| match self.storage {
-            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => (0..columns.len())
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => (0..columns.len())
                 .filter_map(|column| sum(column, record))
                 .collect(),
             Storage::Sharded { .. } => (record.homes.iter())

@@ -27,7 +27,7 @@ pub(crate) fn is_open() -> bool {
     connection().is_some()
 }
 
-/// Asks the user for a line. `None` if no kernel listens.
+/// Asks the user for a line. `None` if no kernel listens, or its front end cannot ask.
 pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
     let connection = connection()?;
     // Locked until the answer has arrived: a second thread that asks waits.
@@ -39,14 +39,15 @@ pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
     if !connection.send(&question) {
         return None;
     }
-    let answer = replies.recv().ok();
+    let answer = replies.recv().ok().flatten();
     // An interrupt cancels the question.
     answer.filter(|_| !cell::interrupted())
 }
 
 struct Connection {
     writer: Mutex<Writer<UnixStream>>,
-    replies: Mutex<Receiver<String>>,
+    /// Answers to questions; `None` where nobody can be asked.
+    replies: Mutex<Receiver<Option<String>>>,
     shown: Mutex<Receiver<()>>,
 }
 
@@ -105,7 +106,7 @@ fn open() -> Option<Connection> {
     })
 }
 
-fn listen(mut reader: Reader<UnixStream>, replies: &Sender<String>, shown: &Sender<()>) {
+fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, shown: &Sender<()>) {
     loop {
         match reader.receive() {
             Ok(ToCells::Hello { .. }) => {}

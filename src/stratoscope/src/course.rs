@@ -8,9 +8,8 @@ use stratoscope_course::{Fault, all_reduce, attempt, judged};
 use stratoscope_data::{Dataset, make_regression};
 use stratoscope_strategy::{Collective, CrossDeviceOps, MirroredStrategy, collective};
 use stratoscope_train::{Dense, Gradients, MeanSquaredError, Network, Run, SGD, Sequential};
-use stratoscope_wire::MimeBundle;
 
-use crate::display::{IntoBundle, html_and_plain};
+use crate::display::cards;
 
 pub use stratoscope_course::all_reduce::run;
 pub use stratoscope_course::batches::{check_batch_gradient, check_combine};
@@ -25,17 +24,7 @@ pub use stratoscope_course::staleness::{check_delayed_descent, check_staleness};
 pub use stratoscope_course::{Cluster, Event, Hop, State, Verdict};
 pub use stratoscope_diagnostics::Result;
 
-impl IntoBundle for Verdict {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Report {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
+cards!(Report, Verdict);
 
 /// What an all-reduce of `bytes` bytes on some devices sends, hop by hop: the project's own program, without tensors.
 pub fn plan(ops: CrossDeviceOps, devices: usize, bytes: usize) -> Collective {

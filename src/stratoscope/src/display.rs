@@ -42,6 +42,20 @@ pub trait IntoBundle {
     }
 }
 
+/// Implements [`IntoBundle`] for types that have their own HTML and plain text.
+macro_rules! cards {
+    ($($kind:ty),+ $(,)?) => {
+        $(impl $crate::display::IntoBundle for $kind {
+            fn bundle(&self) -> ::stratoscope_wire::MimeBundle {
+                $crate::display::html_and_plain(self.to_html(), self.to_plain())
+            }
+        })+
+    };
+}
+pub(crate) use cards;
+
+cards!(Head, Stream);
+
 /// Shows `value` below the running cell.
 ///
 /// # Example
@@ -203,18 +217,6 @@ impl IntoBundle for Dataset {
     }
 }
 
-impl IntoBundle for Stream {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Head {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
 impl IntoBundle for Example {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_string())
@@ -274,5 +276,10 @@ mod tests {
             "{html}"
         );
         assert!(().bundle().is_empty());
+    }
+
+    #[test]
+    fn without_a_kernel_nobody_can_be_asked() {
+        assert_eq!((input("name? "), input_password("token? ")), (None, None));
     }
 }

@@ -1,17 +1,18 @@
 //! The facade: the one crate that cells and plain programs import. It re-exports the other crates and burn.
 //!
 //! It is compiled as one shared library. Every cell of a notebook links to this file, so there is one copy of every
-//! static, and a tensor, a device or a logger of one cell works in the next. [`prelude`] is what a notebook has in scope.
+//! static, and a tensor, a device or a logger of one cell works in the next. [`prelude`] is what a notebook has in
+//! scope.
 //!
-//! [`cell`] is called by the code that the kernel writes around a cell, [`result`] shows the last expression of a cell, and
-//! [`display`] shows a value at any time. With a kernel (`STRATOSCOPE_WIRE` is set) all three send messages to it, without
-//! one they print text: the same program runs in a notebook and with `cargo run`.
+//! [`cell`] is called by the code that the kernel writes around a cell, [`result`] shows the last expression of a cell,
+//! and [`display`] shows a value at any time. With a kernel (`STRATOSCOPE_WIRE` is set) all three send messages to it,
+//! without one they print text: the same program runs in a notebook and with `cargo run`.
 //!
-//! The facade does not know Jupyter. It computes nothing itself: training is in `train`, drawing in `render`, the contents
-//! of messages in `wire`. The process-wide state of all crates is installed here.
+//! The facade does not know Jupyter. It computes nothing itself: training is in `train`, drawing in `render`, the
+//! contents of messages in `wire`. The process-wide state of all crates is installed here.
 //!
-//! Start reading at [`cell`], which runs a cell, then `connection.rs` for the messages and [`progress`] for the output of
-//! training.
+//! Start reading at [`cell`], which runs a cell, then `connection.rs` for the messages and [`progress`] for the output
+//! of training.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 

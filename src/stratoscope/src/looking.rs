@@ -6,21 +6,23 @@ use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
     UpdateRatios, Why,
 };
-use stratoscope_wire::MimeBundle;
 
-use crate::display::{IntoBundle, html_and_plain};
+use crate::display::cards;
 
-macro_rules! shown {
-    ($($kind:ty)*) => {
-        $(impl IntoBundle for $kind {
-            fn bundle(&self) -> MimeBundle {
-                html_and_plain(self.to_html(), self.to_plain())
-            }
-        })*
-    };
-}
-
-shown!(
-    Assessment AttentionMap BatchView ConfusionMatrix DataMap Difference Hindsight RankedExamples ScalingPrediction SeedRuns
-    Sweep TensorStatistics UpdateRatios Why WrongAnswers
+cards!(
+    Assessment,
+    AttentionMap,
+    BatchView,
+    ConfusionMatrix,
+    DataMap,
+    Difference,
+    Hindsight,
+    RankedExamples,
+    ScalingPrediction,
+    SeedRuns,
+    Sweep,
+    TensorStatistics,
+    UpdateRatios,
+    Why,
+    WrongAnswers,
 );

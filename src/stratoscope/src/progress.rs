@@ -1,5 +1,5 @@
-//! The output of training: one table per `fit!`, updated in place, warnings as cards, and the cards of the values of
-//! `train`. In a terminal, one line per epoch.
+//! The output of training: one table per `fit!`, updated in place, and warnings as cards. In a terminal, one line per
+//! epoch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -7,21 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
 use stratoscope_strategy::device::{choice, kernels};
-use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
-use stratoscope_train::html::escape;
-use stratoscope_train::{
-    BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
-    BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
-    CompileReceipt, Counters, Embeddings, Evaluation, History, Model, Network, Predictions,
-    Sequential, Summary, interrupt,
-};
+use stratoscope_train::{History, Model, Network, interrupt};
 use stratoscope_wire::{MimeBundle, RunState};
 
-use crate::display::{
-    IntoBundle, PLACEMENT, display, display_as, display_update, html_and_plain, plain,
-    svg_of_panels, warn,
-};
+use crate::display::{IntoBundle, display, display_as, display_update, warn};
 use crate::{cell, connection};
 
 mod controls;
@@ -66,128 +56,6 @@ pub fn placement<N: Network>(model: &Model<N>) {
 pub trait Plot {
     /// Shows loss, metrics and learning rate over the optimizer steps.
     fn plot(&self);
-}
-
-impl Plot for History {
-    fn plot(&self) {
-        let picture = self.picture();
-        let mut bundle = plain(picture.plain);
-        if !picture.svg.is_empty() {
-            let alt = "curves of the run";
-            bundle.extend(svg_of_panels(&picture.svg, &picture.panels, alt));
-        }
-        display(&Shown(bundle));
-    }
-}
-
-impl IntoBundle for History {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Workers {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_string())
-    }
-}
-
-impl IntoBundle for Counters {
-    fn bundle(&self) -> MimeBundle {
-        plain(self.to_string())
-    }
-}
-
-impl IntoBundle for Evaluation {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Predictions {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for CompileReceipt {
-    fn bundle(&self) -> MimeBundle {
-        let mut bundle = html_and_plain(self.to_html(), self.to_plain());
-        bundle.insert(PLACEMENT.to_owned(), self.placement.to_json());
-        bundle
-    }
-}
-
-impl IntoBundle for Summary {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Sequential {
-    fn bundle(&self) -> MimeBundle {
-        let (line, summary) = (format!("{self:?}"), self.summary());
-        let html = format!(
-            "<div style=\"font-size:13px\">{}</div>{}",
-            escape(&line),
-            summary.to_html()
-        );
-        html_and_plain(html, format!("{line}\n{summary}"))
-    }
-}
-
-impl IntoBundle for BertForSequenceClassification {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-impl IntoBundle for Embeddings {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for BertForSentenceEmbedding {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-impl IntoBundle for BertForMaskedLM {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-impl IntoBundle for BertForMultipleChoice {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-impl IntoBundle for BertForQuestionAnswering {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-impl IntoBundle for BertForTokenClassification {
-    fn bundle(&self) -> MimeBundle {
-        of_loaded(self)
-    }
-}
-
-/// A model in a line, and where the values of its variables came from.
-fn of_loaded<N: Network<Files = BertFiles>>(model: &Model<N>) -> MimeBundle {
-    let line = format!("{model:?}");
-    let report = model.load_report();
-    let html = format!(
-        "<div style=\"font-size:13px\">{}</div>{}",
-        escape(&line),
-        report.to_html()
-    );
-    html_and_plain(html, format!("{line}\n{}", report.summary()))
 }
 
 /// A finished bundle.

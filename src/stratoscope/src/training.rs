@@ -1,21 +1,124 @@
-//! Displays of the values of training: memory plans, schedules, runs, gradients and steps by hand.
+//! Displays of the values of training: models and receipts, histories and results, runs, schedules, gradients and steps
+//! by hand.
 
-use std::fmt::Write;
-
+use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::html::escape;
 use stratoscope_train::{
-    Applied, Comparison, Edit, Gradients, HalfPrecision, LoraReceipt, MemoryPlan, Network,
-    RatePlan, Rewound, Run, RunReport, Stop,
+    Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
+    BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
+    Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
+    HalfPrecision, History, LoraReceipt, MemoryPlan, Model, Network, Predictions, RatePlan,
+    Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
 use stratoscope_wire::MimeBundle;
 
-use crate::display::{IntoBundle, display, html_and_plain, plain, svg};
+use crate::display::{
+    IntoBundle, PLACEMENT, cards, display, html_and_plain, plain, show, svg, svg_of_panels,
+};
 use crate::progress::Plot;
 
-impl IntoBundle for MemoryPlan {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
+cards!(
+    Comparison,
+    Embeddings,
+    Evaluation,
+    History,
+    MemoryPlan,
+    Predictions,
+    RunReport,
+    Stop,
+    Summary,
+);
+
+impl Plot for History {
+    fn plot(&self) {
+        let picture = self.picture();
+        let mut bundle = plain(picture.plain);
+        if !picture.svg.is_empty() {
+            let alt = "curves of the run";
+            bundle.extend(svg_of_panels(&picture.svg, &picture.panels, alt));
+        }
+        show(bundle, None, false);
     }
+}
+
+impl IntoBundle for Workers {
+    fn bundle(&self) -> MimeBundle {
+        html_and_plain(self.to_html(), self.to_string())
+    }
+}
+
+impl IntoBundle for Counters {
+    fn bundle(&self) -> MimeBundle {
+        plain(self.to_string())
+    }
+}
+
+impl IntoBundle for CompileReceipt {
+    fn bundle(&self) -> MimeBundle {
+        let mut bundle = html_and_plain(self.to_html(), self.to_plain());
+        bundle.insert(PLACEMENT.to_owned(), self.placement.to_json());
+        bundle
+    }
+}
+
+impl IntoBundle for Sequential {
+    fn bundle(&self) -> MimeBundle {
+        let (line, summary) = (format!("{self:?}"), self.summary());
+        let html = format!(
+            "<div style=\"font-size:13px\">{}</div>{}",
+            escape(&line),
+            summary.to_html()
+        );
+        html_and_plain(html, format!("{line}\n{summary}"))
+    }
+}
+
+impl IntoBundle for BertForSequenceClassification {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForSentenceEmbedding {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForMaskedLM {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForMultipleChoice {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForQuestionAnswering {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+impl IntoBundle for BertForTokenClassification {
+    fn bundle(&self) -> MimeBundle {
+        of_loaded(self)
+    }
+}
+
+/// A model in a line, and where the values of its variables came from.
+fn of_loaded<N: Network<Files = BertFiles>>(model: &Model<N>) -> MimeBundle {
+    let line = format!("{model:?}");
+    let report = model.load_report();
+    let html = format!(
+        "<div style=\"font-size:13px\">{}</div>{}",
+        escape(&line),
+        report.to_html()
+    );
+    html_and_plain(html, format!("{line}\n{}", report.summary()))
 }
 
 impl<N: Network> IntoBundle for Run<N> {
@@ -24,18 +127,6 @@ impl<N: Network> IntoBundle for Run<N> {
             Ok(report) => report.bundle(),
             Err(_) => plain(self.to_string()),
         }
-    }
-}
-
-impl IntoBundle for RunReport {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
-    }
-}
-
-impl IntoBundle for Comparison {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
     }
 }
 
@@ -54,12 +145,6 @@ impl IntoBundle for Edit {
 impl IntoBundle for Rewound {
     fn bundle(&self) -> MimeBundle {
         html_and_plain(self.to_html(), self.to_string())
-    }
-}
-
-impl IntoBundle for Stop {
-    fn bundle(&self) -> MimeBundle {
-        html_and_plain(self.to_html(), self.to_plain())
     }
 }
 
@@ -83,43 +168,8 @@ impl Plot for RatePlan {
 impl IntoBundle for Gradients {
     /// The norm of every variable's gradient, the largest ones first, each with a bar.
     fn bundle(&self) -> MimeBundle {
-        const MOST: usize = 12;
-        const CELL: &str = "padding:1px 10px 1px 0;text-align:left;white-space:nowrap";
-        let mut norms = self.norms();
-        norms.sort_by(|left, right| right.1.total_cmp(&left.1));
-        let rest = norms.len().saturating_sub(MOST);
-        norms.truncate(MOST);
-        let largest = norms
-            .first()
-            .map_or(1.0, |(_, norm)| norm.max(f64::MIN_POSITIVE));
-        let mut html = format!(
-            "<div style=\"font-size:13px\">{}</div>\
-             <table style=\"border-collapse:collapse;font-size:12px;margin:4px 0\">",
-            escape(&self.to_string())
-        );
-        let mut text = format!("{self}\n");
-        for (name, norm) in &norms {
-            // Writing to a string cannot fail.
-            let _ = write!(
-                html,
-                "<tr><td style=\"{CELL}\">{}</td><td style=\"{CELL}\">{norm:.3e}</td><td>\
-                 <div style=\"width:{:.0}px;height:8px;background-color:#4a90d9;\
-                 border-radius:3px\"></div></td></tr>",
-                escape(name),
-                160.0 * norm / largest
-            );
-            let _ = writeln!(text, "  {norm:.3e}  {name}");
-        }
-        html.push_str("</table>");
-        if rest > 0 {
-            let more = format!("and {rest} smaller ones");
-            let _ = write!(
-                html,
-                "<div style=\"font-size:12px;opacity:0.75\">{more}</div>"
-            );
-            let _ = writeln!(text, "  {more}");
-        }
-        html_and_plain(html, text)
+        let norms = GradientNorms::new(self.to_string(), self.norms());
+        html_and_plain(norms.to_html(), norms.to_plain())
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stratoscope_train::work_at;
-use stratoscope_workers::team::{KEY_VARIABLE, place_in_environment};
-use stratoscope_workers::{Cluster, JobKey, Place};
+use stratoscope_workers::team::{KEY_VARIABLE, chief_in_environment};
+use stratoscope_workers::{ChiefAddress, Cluster, JobKey};
 
 /// Names the address at which the worker waits for its chief.
 const LISTEN_VARIABLE: &str = "STRATOSCOPE_WORKER_LISTEN";
@@ -41,8 +41,8 @@ fn work() -> Result<(), String> {
         println!("wrote a new key to {}", path.display());
         return Ok(());
     }
-    if let Some((place, key)) = place_in_environment() {
-        return work_at(place, &key, &|_| ());
+    if let Some((chief, key)) = chief_in_environment() {
+        return work_at(chief, &key, &|_| ());
     }
     let key = std::env::var_os(KEY_VARIABLE).map(PathBuf::from);
     let key = key.ok_or("no key: give `--key FILE`, the same file on every machine")?;
@@ -57,7 +57,7 @@ fn work() -> Result<(), String> {
                 );
             }
             let ready = |address: SocketAddr| println!("waiting for a notebook at {address}");
-            work_at(Place::Listen(address), &key, &ready)
+            work_at(ChiefAddress::Listen(address), &key, &ready)
         }
         Err(_) => {
             let cluster = Cluster::from_environment().map_err(|problem| problem.one_line())?;
@@ -85,7 +85,7 @@ fn work_in(cluster: &Cluster, key: &Path) -> Result<(), String> {
         };
         // The name of a container's host may be known only once it runs, and change when it is started again.
         let worked = resolved(chief)
-            .and_then(|address| work_at(Place::Dial(address, rank as u64), key, &ready));
+            .and_then(|address| work_at(ChiefAddress::Dial(address, rank as u64), key, &ready));
         let Err(reason) = worked else {
             return Ok(());
         };

@@ -21,7 +21,7 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     Activation, Adam, CompileArgs, Dense, FitArgs, MeanSquaredError, Sequential, work_at,
 };
-use stratoscope_workers::{JobKey, Place};
+use stratoscope_workers::{ChiefAddress, JobKey};
 
 /// All workers share so many cores.
 const CORES: usize = 2;
@@ -73,8 +73,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((role, [address, key])) if role == "worker" => {
-            let place = Place::Listen(address.parse()?);
-            Ok(work_at(place, Path::new(key), &|address| {
+            let chief = ChiefAddress::Listen(address.parse()?);
+            Ok(work_at(chief, Path::new(key), &|address| {
                 println!("waiting for a notebook at {address}");
             })?)
         }

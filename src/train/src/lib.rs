@@ -1,5 +1,5 @@
-//! Training: `compile!`, `fit!`, `evaluate!` and `predict` with their arguments, optimizers, schedules, losses, metrics,
-//! the training loop and its history.
+//! Training: `compile!`, `fit!`, `evaluate!` and `predict` with their arguments, optimizers, schedules, losses,
+//! metrics, the training loop and its history.
 //!
 //! A [`Model`] is a network under a strategy, with its tokenizer and labels; [`BertForSequenceClassification`]
 //! is the one for texts. [`Model::compile`] takes [`CompileArgs`]: an optimizer ([`AdamW`], [`Adam`],
@@ -35,11 +35,10 @@
 //! # }
 //! ```
 //!
-//! The crate uses `bert` (layers, checkpoints), `data` (batches), `strategy` (devices, copies, collectives), `diagnostics`
-//! and `render`. How a value is displayed in a notebook is the facade's.
+//! The facade decides how a value is displayed in a notebook.
 //!
-//! Start reading at `run/fit.rs` and `run/epochs.rs` for the loop, then `step/mod.rs` for one optimizer step. The order of the
-//! folders is in `docs/ARCHITECTURE.md`.
+//! Start reading at `run/fit.rs` and `run/epochs.rs` for the loop, then `step/mod.rs` for one optimizer step. The order
+//! of the folders is in `docs/ARCHITECTURE.md`.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -112,6 +111,7 @@ pub use precision::{HalfPrecision, half_precision};
 pub use predict::{Answered, Blank, Embeddings, IntoTexts, Marked, Near, Prediction, Predictions};
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
+pub use report::gradient_norms::GradientNorms;
 pub use report::inspection::{
     AttentionMap, BatchView, Collected, ConfusionMatrix, DataMap, Direction, ExampleView,
     FirstNonFinite, Grown, Hindsight, IntoCollected, LayerRatios, MappedExample, Phase, Piece,

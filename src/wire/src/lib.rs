@@ -1,5 +1,4 @@
-//! The messages between the kernel and the process that runs the cells. Of our crates it uses only `diagnostics`.
-//! Start reading at [`message`].
+//! The messages between the kernel and the process that runs the cells. Start reading at [`message`].
 //!
 //! The two talk over a Unix socket of their own, named by [`SOCKET_VARIABLE`], so that nothing a
 //! cell prints can be taken for a message. A message is one JSON object on one line
@@ -39,7 +38,7 @@ pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKerne
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 2: [`ToCells::Leave`] is new.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

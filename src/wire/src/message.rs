@@ -211,8 +211,8 @@ pub enum ToCells {
     },
     /// Answer to [`ToKernel::Input`].
     InputReply {
-        /// What was typed, without the line's end.
-        text: String,
+        /// What was typed, without the line's end; `None` where nobody can be asked, and after an interrupt.
+        text: Option<String>,
     },
     /// The session is over and no cell runs: the process ends, after what must be ended in order, such as MPI.
     Leave,
@@ -364,8 +364,14 @@ mod tests {
             json!({"kind": "control", "run": 2, "action": "halve_rate"}),
         );
         check(
-            ToCells::InputReply { text: "Ada".into() },
+            ToCells::InputReply {
+                text: Some("Ada".into()),
+            },
             json!({"kind": "input_reply", "text": "Ada"}),
+        );
+        check(
+            ToCells::InputReply { text: None },
+            json!({"kind": "input_reply", "text": null}),
         );
     }
 

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
-    Cluster, Collective, Fault, JobKey, Outcome, Place, Policy, Precision, Settings, Source, Team,
-    Transport, Work, local_rank, mpi, nccl, serve,
+    ChiefAddress, Cluster, Collective, Communication, Fault, JobKey, Outcome, Precision, Settings,
+    Team, Transport, Work, WorkerSource, local_rank, mpi, nccl, serve,
 };
 
 /// All-reduces of a size, after one that is not measured.
@@ -66,10 +66,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let settings = Settings::new("all_reduce");
     let address: SocketAddr = cluster.chief.parse()?;
     if cluster.rank > 0 {
-        let place = Place::Dial(address, cluster.rank as u64);
+        let chief = ChiefAddress::Dial(address, cluster.rank as u64);
         // The chief may begin later.
         for _ in 0..100 {
-            match serve(place, &key, &settings, &mut Reduces, &|_| ()) {
+            match serve(chief, &key, &settings, &mut Reduces, &|_| ()) {
                 Ok(()) => return Ok(()),
                 Err(_) => std::thread::sleep(std::time::Duration::from_millis(100)),
             }
@@ -78,16 +78,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let workers = cluster.size - 1;
     let team = Team::begin(
-        Source::Awaited(workers),
+        WorkerSource::Awaited(workers),
         key,
         settings,
         Some(address),
         (&|| false, &|_| ()),
     )?;
-    team.set_policy(Policy {
+    team.set_communication(Communication {
         transport,
         cuda_device: Some(local_rank()),
-        ..team.policy()
+        ..team.communication()
     });
     team.form(&|| false)
         .map_err(|problem| format!("{problem:?}"))?;

@@ -15,6 +15,9 @@ pub enum Fault {
     /// The other side has closed the connection, or its process has ended.
     #[error("the connection was closed")]
     Closed,
+    /// Nobody answers at an address, as long as nobody listens there.
+    #[error("{0}")]
+    Unreachable(String),
     /// The operating system or TLS reports an error.
     #[error("{0}")]
     Broken(String),

@@ -39,6 +39,7 @@ pub use precision::Precision;
 pub use settings::{Settings, Transport};
 pub use tally::{Done, Exchanges, Straggler, Tally, processor_time};
 pub use team::{
-    Event, Formed, Launch, Missing, NotBegun, NotFormed, Policy, SeatView, Source, Team, What,
+    Communication, Event, EventKind, Formed, Launch, Missing, NotBegun, NotFormed, SeatView, Team,
+    WorkerLossPolicy, WorkerSource,
 };
-pub use worker::{Place, Work, serve};
+pub use worker::{ChiefAddress, Work, serve};

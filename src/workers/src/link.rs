@@ -91,7 +91,8 @@ impl Link {
     /// # Errors
     /// Nobody listens there, or who does has another key.
     pub fn dial(address: SocketAddr, key: &JobKey, patience: Duration) -> Outcome<Self> {
-        let socket = TcpStream::connect_timeout(&address, patience)?;
+        let socket = TcpStream::connect_timeout(&address, patience)
+            .map_err(|error| Fault::Unreachable(error.to_string()))?;
         let name = ServerName::try_from(NAME).map_err(|error| Fault::Broken(error.to_string()))?;
         let tls = ClientConnection::new(key.client(), name)
             .map_err(|error| Fault::Broken(error.to_string()))?;

@@ -1,11 +1,12 @@
 //! The port of a process: who comes with the job's key and a greeting becomes a [`Visitor`]; anybody else is left
-//! standing outside. Each handshake has a thread and a deadline of its own, and there are only so many at a time, so that
-//! nobody keeps others from entering.
+//! standing outside. Each handshake has a thread and a deadline of its own, and there are only so many at a time: one more
+//! ends the oldest, so that nobody keeps others from entering.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::fault::Outcome;
@@ -79,8 +80,8 @@ fn answer(
     settings: &Settings,
     visitors: &Sender<Visitor>,
 ) {
-    let busy = Arc::new(AtomicUsize::new(0));
-    for socket in listener.incoming() {
+    let handshakes = Arc::new(Handshakes::default());
+    for (number, socket) in listener.incoming().enumerate() {
         if closed.load(Ordering::SeqCst) {
             return;
         }
@@ -89,15 +90,16 @@ fn answer(
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        if busy.fetch_add(1, Ordering::SeqCst) >= MOST_HANDSHAKES {
-            busy.fetch_sub(1, Ordering::SeqCst);
+        let Ok(other) = socket.try_clone() else {
             continue;
-        }
+        };
+        handshakes.begin(number, other);
         let (key, settings, visitors) = (key.clone(), settings.clone(), visitors.clone());
-        let guard = Busy(Arc::clone(&busy));
+        let handshake = Handshake(Arc::clone(&handshakes), number);
         let greet = move || {
-            let _guard = guard;
-            if let Ok((link, hello)) = greeted(socket, &key, &settings) {
+            let greeted = greeted(socket, &key, &settings);
+            drop(handshake);
+            if let Ok((link, hello)) = greeted {
                 let _ = visitors.send(Visitor { hello, link });
             }
         };
@@ -112,11 +114,33 @@ fn greeted(socket: TcpStream, key: &JobKey, settings: &Settings) -> Outcome<(Lin
     Hello::receive(link, settings)
 }
 
-struct Busy(Arc<AtomicUsize>);
+/// The connections whose handshake has not ended, the oldest first.
+#[derive(Default)]
+struct Handshakes(Mutex<VecDeque<(usize, TcpStream)>>);
 
-impl Drop for Busy {
+impl Handshakes {
+    /// Ends the oldest if there are too many.
+    fn begin(&self, number: usize, socket: TcpStream) {
+        let mut open = self.open();
+        open.push_back((number, socket));
+        if open.len() > MOST_HANDSHAKES
+            && let Some((_, oldest)) = open.pop_front()
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, VecDeque<(usize, TcpStream)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A handshake, until this is dropped.
+struct Handshake(Arc<Handshakes>, usize);
+
+impl Drop for Handshake {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.open().retain(|(number, _)| *number != self.1);
     }
 }
 
@@ -181,7 +205,7 @@ mod tests {
     fn strangers_do_not_keep_members_out() {
         let (key, settings) = (JobKey::new().expect("a key"), settings());
         let (listener, visitors) = Listener::open(local(), &key, &settings).expect("a port");
-        let silent: Vec<TcpStream> = (0..20)
+        let silent: Vec<TcpStream> = (0..2 * MOST_HANDSHAKES)
             .map(|_| TcpStream::connect(listener.address()).expect("a port"))
             .collect();
         let mut talks = TcpStream::connect(listener.address()).expect("a port");

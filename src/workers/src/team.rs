@@ -39,8 +39,11 @@ mod tests;
 mod types;
 
 pub use form::{Formed, NotFormed};
-pub use members::{CHIEF_VARIABLE, KEY_VARIABLE, MEMBER_VARIABLE, place_in_environment};
-pub use types::{Event, Launch, Missing, NotBegun, Policy, SeatView, Source, What};
+pub use members::{CHIEF_VARIABLE, KEY_VARIABLE, MEMBER_VARIABLE, chief_in_environment};
+pub use types::{
+    Communication, Event, EventKind, Launch, Missing, NotBegun, SeatView, WorkerLossPolicy,
+    WorkerSource,
+};
 
 /// Whether the user has interrupted, and what is done when workers are missing for some time.
 pub type Waiting<'a> = (&'a dyn Fn() -> bool, &'a dyn Fn(&[Missing]));
@@ -63,8 +66,9 @@ pub struct Team {
 pub(crate) struct Shared {
     key: JobKey,
     settings: Settings,
-    source: Source,
-    policy: Mutex<Policy>,
+    source: WorkerSource,
+    loss_policy: Mutex<WorkerLossPolicy>,
+    communication: Mutex<Communication>,
     state: Mutex<State>,
     changed: Condvar,
     generation: AtomicU64,
@@ -98,6 +102,8 @@ struct Seat {
     /// When to try again, and how often that was done without success.
     next: Option<Instant>,
     failures: u32,
+    /// Those of them that waiting does not change, such as a process that ends.
+    lasting_failures: u32,
     /// Whether somebody had it.
     was_taken: bool,
     /// Why nobody has it.
@@ -125,7 +131,7 @@ impl Team {
     /// # Errors
     /// See [`NotBegun`].
     pub fn begin(
-        source: Source,
+        source: WorkerSource,
         key: JobKey,
         settings: Settings,
         address: Option<SocketAddr>,
@@ -138,19 +144,20 @@ impl Team {
         let (listener, visitors) = Listener::open(address.unwrap_or(loopback), &key, &settings)
             .map_err(|error| system("no port can be opened", &error))?;
         let (seats, folder) = match &source {
-            Source::Started(count, _) => {
+            WorkerSource::Started(count, _) => {
                 let folder = private_folder(&key);
                 let folder = folder.map_err(|error| system("no private folder", &error))?;
                 (*count, Some(folder))
             }
-            Source::At(addresses) => (addresses.len(), None),
-            Source::Awaited(count) => (*count, None),
+            WorkerSource::At(addresses) => (addresses.len(), None),
+            WorkerSource::Awaited(count) => (*count, None),
         };
         let shared = Arc::new(Shared {
             key,
             settings,
             source,
-            policy: Mutex::default(),
+            loss_policy: Mutex::default(),
+            communication: Mutex::default(),
             state: Mutex::new(State {
                 seats: (0..seats).map(|_| Seat::default()).collect(),
                 halves: Vec::new(),
@@ -204,7 +211,7 @@ impl Team {
                 waited,
                 reason: state.seats[seat].reason.clone(),
             };
-            if waited >= shared.settings.start || state.seats[seat].failures >= 3 {
+            if waited >= shared.settings.start || state.seats[seat].lasting_failures >= 3 {
                 return Err(NotBegun::Missing(missing(seat)));
             }
             if waited >= shared.settings.naming && !is_named {
@@ -224,15 +231,25 @@ impl Team {
 
     /// Whether a launcher starts the workers.
     pub fn is_awaited(&self) -> bool {
-        matches!(self.shared.source, Source::Awaited(_))
+        matches!(self.shared.source, WorkerSource::Awaited(_))
     }
 
-    /// What happens from now on when a worker is lost, and how gradients travel. What carries them is that of the next group.
-    pub fn set_policy(&self, policy: Policy) {
-        let before = std::mem::replace(&mut *self.shared.policy.lock(), policy);
-        if before.transport != policy.transport {
+    /// What happens from now on when a worker is lost.
+    pub fn set_loss_policy(&self, policy: WorkerLossPolicy) {
+        *self.shared.loss_policy.lock() = policy;
+    }
+
+    /// What happens when a worker is lost.
+    pub fn loss_policy(&self) -> WorkerLossPolicy {
+        *self.shared.loss_policy.lock()
+    }
+
+    /// How gradients travel from now on. What carries them is that of the next group.
+    pub fn set_communication(&self, communication: Communication) {
+        let before = std::mem::replace(&mut *self.shared.communication.lock(), communication);
+        if before.transport != communication.transport {
             self.shared.state.lock().version += 1;
-            if policy.transport == Transport::Mpi {
+            if communication.transport == Transport::Mpi {
                 let shared = Arc::downgrade(&self.shared);
                 // MPI ends for all processes together, and workers end theirs when they leave.
                 mpi::before_end(move || {
@@ -244,9 +261,9 @@ impl Team {
         }
     }
 
-    /// What happens when a worker is lost.
-    pub fn policy(&self) -> Policy {
-        *self.shared.policy.lock()
+    /// How gradients travel.
+    pub fn communication(&self) -> Communication {
+        *self.shared.communication.lock()
     }
 
     /// The times of the job.
@@ -375,7 +392,7 @@ impl Drop for Team {
         self.shared.dismiss();
         // Threads that hear the end of their connection still hold `shared`: the key is removed now.
         *self.shared.folder.lock() = None;
-        if self.policy().transport == Transport::Mpi {
+        if self.communication().transport == Transport::Mpi {
             mpi::end();
         }
     }

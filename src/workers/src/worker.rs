@@ -50,9 +50,9 @@ pub trait Work {
     }
 }
 
-/// Where a worker finds its chief.
+/// Where a worker finds its chief, or waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChiefAddress {
     /// The chief waits for it at this address, as the worker of this number.
     Dial(SocketAddr, u64),
     /// It waits for the chief at this address.
@@ -65,14 +65,14 @@ pub enum Place {
 /// # Errors
 /// The chief cannot be reached, or is lost.
 pub fn serve(
-    place: Place,
+    chief: ChiefAddress,
     key: &JobKey,
     settings: &Settings,
     work: &mut dyn Work,
     ready: &dyn Fn(SocketAddr),
 ) -> Outcome<()> {
-    match place {
-        Place::Dial(chief, member) => {
+    match chief {
+        ChiefAddress::Dial(chief, member) => {
             let local = SocketAddr::new(local_address(chief)?, 0);
             let (listener, visitors) = Listener::open(local, key, settings)?;
             let hello = |role| {
@@ -88,7 +88,7 @@ pub fn serve(
             mpi::end();
             outcome
         }
-        Place::Listen(address) => {
+        ChiefAddress::Listen(address) => {
             let (listener, visitors) = Listener::open(address, key, settings)?;
             ready(listener.address());
             let mut waiting = Vec::new();

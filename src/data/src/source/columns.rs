@@ -2,7 +2,6 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::Table;
 use crate::problem;
 
 /// Which columns to read. Columns that are not named are found by their common names: `text`
@@ -61,6 +60,19 @@ pub(crate) struct Chosen {
     pub(crate) label: LabelColumn,
     /// What the loss of a row is multiplied with.
     pub(crate) weight: Option<usize>,
+}
+
+impl Chosen {
+    /// All columns that are read, each once.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        let others = [self.pair, self.label.column(), self.weight];
+        let mut columns = vec![self.text];
+        columns.extend(others.into_iter().flatten());
+        columns.extend(&self.choices);
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
 }
 
 /// The kind of the labels, and their column.
@@ -173,7 +185,7 @@ impl Columns {
 
     /// Skips rows that cannot be read, and counts them: the data set lists the first ones with their lines. Without this
     /// they are an error. Such are rows with more or fewer fields than the header, lines that are no JSON object or lack a
-    /// key, labels that are no numbers where numbers are to be predicted, and weights that are none.
+    /// key that is read, labels that are no numbers where numbers are to be predicted, and weights that are none.
     pub fn skip_bad_rows(mut self) -> Self {
         self.skips_bad_rows = true;
         self
@@ -196,26 +208,16 @@ impl Columns {
     }
 
     /// Finds the columns in a header.
-    pub(crate) fn choose(&self, table: &Table) -> Result<Chosen> {
-        let find = |name: &str| table.header.iter().position(|column| column == name);
+    pub(crate) fn choose(&self, call: &str, source: &str, header: &[String]) -> Result<Chosen> {
+        let find = |name: &str| header.iter().position(|column| column == name);
         let need = |name: &str| {
-            let places = table.header.iter().enumerate();
+            let places = header.iter().enumerate();
             let places = places.filter(|(_, column)| *column == name);
             let places: Vec<usize> = places.map(|(place, _)| place).collect();
             match places[..] {
                 [place] => Ok(place),
-                [] => Err(problem::missing_column(
-                    table.call,
-                    &table.source,
-                    name,
-                    &table.header,
-                )),
-                _ => Err(problem::duplicate_column(
-                    table.call,
-                    &table.source,
-                    name,
-                    &places,
-                )),
+                [] => Err(problem::missing_column(call, source, name, header)),
+                _ => Err(problem::duplicate_column(call, source, name, &places)),
             }
         };
         let layout = LAYOUTS.iter().find(|(text, pair, _)| {

@@ -39,14 +39,6 @@ impl Dataset {
         })
     }
 
-    /// [`Self::conll`] with the tags numbered by a list of names, such as that of the training split.
-    ///
-    /// # Errors
-    /// As [`Self::conll`]; SC0913 for a tag that is not in the list.
-    pub fn conll_with_labels(path: impl AsRef<Path>, label_names: &[String]) -> Result<Self> {
-        Self::conll(path)?.with_label_names(label_names)
-    }
-
     /// Reads text in memory; `source` names it in messages.
     pub(super) fn conll_text(source: &str, content: &str) -> Result<Self> {
         let sentences = sentences(source, content)?;

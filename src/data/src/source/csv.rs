@@ -55,17 +55,21 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     if header.is_empty() {
         return Err(problem::empty(source, CALL));
     }
+    let mut last = (0, 1);
     let mut field_count = FieldCount::new(&header);
     let mut rows = Vec::new();
     let mut reading = Reading::begin(text.len());
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
-        let offset = record.position().map_or(0, csv::Position::byte);
-        reading.row(usize::try_from(offset).unwrap_or(usize::MAX))?;
+        let (offset, line) =
+            (record.position()).map_or((0, 1), |it| (it.byte() as usize, it.line() as usize));
+        reading.row(offset)?;
+        // `csv` counts the line ends before a record as a part of it.
+        let mut ends = LeadingEnds::default();
+        ends.add(&text.as_bytes()[offset..]);
+        last = (offset + ends.bytes, line + ends.lines);
         let row = TableRow {
-            line: record
-                .position()
-                .map_or(0, |position| position.line() as usize),
+            line: last.1,
             fields: record.iter().map(str::to_owned).collect(),
         };
         if field_count.accepts(source, &row) {
@@ -73,6 +77,11 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
         }
     }
     reading.finished();
+    let (offset, line) = last;
+    if ends_in_quotes(&text.as_bytes()[offset..]) {
+        let reason = "the quote that opens in this line is not closed";
+        return Err(problem::unreadable(CALL, source, Some(line), reason));
+    }
     let skipped = field_count.finish(CALL, columns)?;
     Ok(Table {
         source: source.to_owned(),
@@ -81,4 +90,92 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
         rows,
         skipped,
     })
+}
+
+/// The line ends at the begin of a text that comes in parts.
+#[derive(Default)]
+pub(crate) struct LeadingEnds {
+    /// Their bytes.
+    pub(crate) bytes: usize,
+    /// The lines that they end.
+    pub(crate) lines: usize,
+    /// Whether something else has come.
+    is_over: bool,
+}
+
+impl LeadingEnds {
+    /// The next part of the text.
+    pub(crate) fn add(&mut self, part: &[u8]) {
+        if self.is_over {
+            return;
+        }
+        let is_end = |byte: &&u8| matches!(byte, b'\n' | b'\r');
+        let ends = part.iter().take_while(is_end);
+        let (bytes, lines) = ends.fold((0, 0), |(bytes, lines), &byte| {
+            (bytes + 1, lines + usize::from(byte == b'\n'))
+        });
+        self.bytes += bytes;
+        self.lines += lines;
+        self.is_over = bytes < part.len();
+    }
+}
+
+/// Whether the text of a record ends within quotes: at the end of a file, `csv` takes them for closed.
+pub(crate) fn ends_in_quotes(record: &[u8]) -> bool {
+    #[derive(Clone, Copy, PartialEq)]
+    enum At {
+        Begin,
+        Plain,
+        Quoted,
+        QuoteInQuotes,
+    }
+    let end = record.iter().fold(At::Begin, |at, byte| match (at, byte) {
+        (At::Begin | At::QuoteInQuotes, b'"') => At::Quoted,
+        (At::Quoted, b'"') => At::QuoteInQuotes,
+        (At::Quoted, _) => At::Quoted,
+        (_, b',' | b'\n' | b'\r') => At::Begin,
+        _ => At::Plain,
+    });
+    end == At::Quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(content: &str) -> Result<Dataset> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.csv");
+        std::fs::write(&path, content).expect("room");
+        Dataset::csv(&path)
+    }
+
+    #[test]
+    fn lines_are_those_of_an_editor() {
+        let content = "text,label\na,x\n\n\n\"b\nb\",y\nc,x\n";
+        for content in [content.to_owned(), content.replace('\n', "\r\n")] {
+            let data = read(&content).expect("three rows");
+            let lines = data.examples.iter().map(|example| example.line);
+            assert_eq!(lines.collect::<Vec<_>>(), [Some(2), Some(5), Some(7)]);
+        }
+        let ragged = read("text,label\r\na,x\r\nb\r\n").expect_err("a field is missing");
+        let shown = format!("{ragged:?}");
+        assert!(
+            ragged.code == "SC0912" && shown.contains("line: 3"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_an_error_of_its_line() {
+        let unclosed = read("label,text\nham,a\n\nham,\"He said\nspam,b\n");
+        let unclosed = unclosed.expect_err("it is not closed");
+        let shown = format!("{unclosed:?}");
+        let named = shown.contains("line: 4") || shown.contains(".csv:4");
+        assert!(
+            unclosed.code == "SC0911" && shown.contains("not closed") && named,
+            "{shown}"
+        );
+        assert!(read("label,text\nham,\"a\"\"\"").is_ok());
+    }
 }

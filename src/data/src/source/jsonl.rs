@@ -1,5 +1,5 @@
-//! JSON Lines: one object per line. The keys of the first object are the columns; later objects may
-//! have more keys, which are not read, but not fewer.
+//! JSON Lines: one object per line. The keys of the first object are the columns. Later objects may have more keys, which
+//! are not read, and may lack keys that are not read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,8 +23,8 @@ impl Dataset {
     /// SQuAD, or a list of objects.
     ///
     /// # Errors
-    /// SC0911 if the file cannot be read as UTF-8, or a line is no object or lacks a key of the
-    /// first line, SC0313 if a key is missing from the first line, SC0432 for an answer that does not stand where its line
+    /// SC0911 if the file cannot be read as UTF-8, or a line is no object or lacks a key that is read,
+    /// SC0313 if a key is missing from the first line, SC0432 for an answer that does not stand where its line
     /// says, SC0914 if there is no line.
     pub fn jsonl(path: impl AsRef<Path>) -> Result<Self> {
         Self::jsonl_with(path, &Columns::new())
@@ -48,7 +48,7 @@ impl Dataset {
 }
 
 fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
-    let mut header: Option<Vec<String>> = None;
+    let mut keys: Option<Keys> = None;
     let (mut rows, mut skipped) = (Vec::new(), SkippedRows::default());
     let mut reading = Reading::begin(text.len());
     let mut offset = 0;
@@ -57,7 +57,15 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
         reading.row(offset)?;
         offset += line.len() + 1;
         let line_number = index + 1;
-        match fields(line, &mut header) {
+        let object = object(line);
+        if let (None, Ok(first)) = (&keys, &object) {
+            keys = Some(Keys::of(source, first, columns)?);
+        }
+        let fields = object.and_then(|object| match &keys {
+            Some(keys) => values(&object, &keys.header, &keys.needed),
+            None => Ok(Vec::new()),
+        });
+        match fields {
             Ok(fields) => rows.push(TableRow {
                 line: line_number,
                 fields,
@@ -77,10 +85,29 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     Ok(Table {
         source: source.to_owned(),
         call: CALL,
-        header: header.unwrap_or_default(),
+        header: keys.map(|keys| keys.header).unwrap_or_default(),
         rows,
         skipped,
     })
+}
+
+/// The keys of the first object.
+struct Keys {
+    header: Vec<String>,
+    /// Those that are read, as indices into the header.
+    needed: Vec<usize>,
+}
+
+impl Keys {
+    fn of(source: &str, first: &Map<String, Value>, columns: &Columns) -> Result<Self> {
+        let header: Vec<String> = first.keys().cloned().collect();
+        let needed = match question_columns(&header) {
+            // Named columns are those of texts.
+            Some(own) if *columns == Columns::new() => own.to_vec(),
+            _ => columns.choose(CALL, source, &header)?.columns(),
+        };
+        Ok(Self { header, needed })
+    }
 }
 
 /// The columns of a question, its context and its answers, where rows have all three.
@@ -107,27 +134,18 @@ fn questions(table: &Table, columns: [usize; 3]) -> Result<Dataset> {
     Ok(Dataset::from_examples(examples, Vec::new(), &table.source))
 }
 
-/// The values of a line for the keys of the first one, which fills `header`; or what is wrong with the line.
-fn fields(
-    line: &str,
-    header: &mut Option<Vec<String>>,
-) -> std::result::Result<Vec<String>, String> {
-    let object = object(line)?;
-    let header = header.get_or_insert_with(|| object.keys().cloned().collect());
-    values(&object, header)
-}
-
 /// The keys of a line, in their order; or what is wrong with it.
 pub(crate) fn json_keys(line: &str) -> std::result::Result<Vec<String>, String> {
     Ok(object(line)?.keys().cloned().collect())
 }
 
-/// The values of a line for the keys of the first one; or what is wrong with the line.
+/// The values of a line for the keys of the first one, of which `needed` are read; or what is wrong with the line.
 pub(crate) fn json_values(
     line: &str,
     header: &[String],
+    needed: &[usize],
 ) -> std::result::Result<Vec<String>, String> {
-    values(&object(line)?, header)
+    values(&object(line)?, header, needed)
 }
 
 fn object(line: &str) -> std::result::Result<Map<String, Value>, String> {
@@ -144,15 +162,20 @@ fn object(line: &str) -> std::result::Result<Map<String, Value>, String> {
 fn values(
     object: &Map<String, Value>,
     header: &[String],
+    needed: &[usize],
 ) -> std::result::Result<Vec<String>, String> {
-    let value = |key: &String| {
-        object.get(key).map(text_of).ok_or_else(|| {
+    let value = |(column, key): (usize, &String)| match object.get(key) {
+        Some(value) => Ok(text_of(value)),
+        None if !needed.contains(&column) => Ok(String::new()),
+        None => {
             let keys: Vec<&String> = object.keys().collect();
             let found = text::names(&keys, 12);
-            format!("the key `{key}` of the first line is missing; found {found}")
-        })
+            Err(format!(
+                "the key `{key}` of the first line is missing; found {found}"
+            ))
+        }
     };
-    header.iter().map(value).collect()
+    header.iter().enumerate().map(value).collect()
 }
 
 /// The first key of a JSON object that occurs again in it; `line` is one.

@@ -38,6 +38,7 @@ pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
+pub(crate) use self::csv::{LeadingEnds, ends_in_quotes};
 pub(crate) use arrow::BatchRows;
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
@@ -76,26 +77,29 @@ pub(crate) struct TableRow {
 impl Table {
     /// Picks the columns, numbers the classes in sorted order, and makes the examples.
     fn dataset(mut self, columns: &Columns) -> Result<Dataset> {
-        let chosen = columns.choose(&self)?;
+        let chosen = columns.choose(self.call, &self.source, &self.header)?;
         if !chosen.choices.is_empty() {
             return self.multiple_choice(&chosen, columns);
         }
         if let LabelColumn::Class(column) | LabelColumn::Value(column) = chosen.label {
             self.settle_missing(column, columns.missing())?;
         }
+        if let LabelColumn::Several(column) = chosen.label {
+            self.check_label_sets(column, columns)?;
+        }
         let weights = self.weights(&chosen, columns)?;
         if self.rows.is_empty() {
             return Err(problem::empty(&self.source, self.call));
         }
+        let names_of = |fields: &[String], column: usize| {
+            names_in(&fields[column], columns.separator()).unwrap_or_default()
+        };
         let label_names = match chosen.label {
             LabelColumn::Class(column) => {
                 sorted_label_names(self.rows.iter().map(|row| row.fields[column].as_str()))
             }
             LabelColumn::Several(column) => {
-                let sets = self
-                    .rows
-                    .iter()
-                    .map(|row| names_in(&row.fields[column], columns.separator()));
+                let sets = self.rows.iter().map(|row| names_of(&row.fields, column));
                 let names: Vec<String> = sets.flatten().collect();
                 sorted_label_names(names.iter().map(String::as_str))
             }
@@ -126,7 +130,7 @@ impl Table {
             let example = Example::new(&fields[chosen.text]);
             let example = match chosen.label {
                 LabelColumn::Several(column) => {
-                    let names = names_in(&fields[column], columns.separator());
+                    let names = names_of(fields, column);
                     let classes = names.iter().filter_map(|name| class_of.get(name.as_str()));
                     example.with_classes(classes.copied())
                 }
@@ -184,17 +188,40 @@ impl Table {
         Ok(())
     }
 
+    /// Whether each row has names of labels. Rows that have not are left out, if that was asked for.
+    ///
+    /// # Errors
+    /// SC0911 for such a row.
+    fn check_label_sets(&mut self, column: usize, columns: &Columns) -> Result<()> {
+        let separator = columns.separator();
+        self.read_from_rows(columns, |_, fields| {
+            names_in(&fields[column], separator).map(drop)
+        })?;
+        Ok(())
+    }
+
     /// The weight of each row. Rows whose weight is none are left out, if that was asked for.
     ///
     /// # Errors
     /// SC0911 for such a row.
     fn weights(&mut self, chosen: &Chosen, columns: &Columns) -> Result<Vec<f32>> {
+        self.read_from_rows(columns, |header, fields| {
+            weights::written(header, fields, chosen.weight)
+        })
+    }
+
+    /// What `read` makes of the fields of each row. Rows of which it says what is wrong are left out, if that was asked for.
+    fn read_from_rows<T>(
+        &mut self,
+        columns: &Columns,
+        read: impl Fn(&[String], &[String]) -> std::result::Result<T, String>,
+    ) -> Result<Vec<T>> {
         let rows = std::mem::take(&mut self.rows);
-        let mut weights = Vec::with_capacity(rows.len());
+        let mut found = Vec::with_capacity(rows.len());
         for row in rows {
-            match weights::written(&self.header, &row.fields, chosen.weight) {
-                Ok(weight) => {
-                    weights.push(weight);
+            match read(&self.header, &row.fields) {
+                Ok(value) => {
+                    found.push(value);
                     self.rows.push(row);
                 }
                 Err(reason) if columns.skips_bad_rows() => {
@@ -206,7 +233,7 @@ impl Table {
                 }
             }
         }
-        Ok(weights)
+        Ok(found)
     }
 
     /// A label that is a number.

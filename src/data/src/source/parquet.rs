@@ -73,6 +73,14 @@ fn open(path: &Path) -> Result<(Records, ParquetRows)> {
 /// What is said of a file whose reader gives up.
 pub(super) const DAMAGED: &str = "it is a damaged Parquet file";
 
+/// What is wrong with columns of more than this many bytes, as they are in memory.
+pub(super) fn larger_than(bytes: u64) -> String {
+    format!(
+        "the columns that are needed hold more than {} GiB",
+        bytes >> 30
+    )
+}
+
 /// Reads what a file says of itself, or says why it cannot be read.
 pub(super) fn begin(file: fs::File) -> std::result::Result<SerializedFileReader<fs::File>, String> {
     // The reader maps no memory, but what it says of damaged files is not always an error.
@@ -123,11 +131,7 @@ impl Rows for ParquetRows {
             .map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or(u64::MAX))
             .fold(0, u64::saturating_add);
         if bytes > LARGEST_FILE_BYTES {
-            let reason = format!(
-                "the columns that are needed hold more than {} GiB",
-                LARGEST_FILE_BYTES >> 30
-            );
-            return Err(records.unreadable(None, reason));
+            return Err(records.unreadable(None, larger_than(LARGEST_FILE_BYTES)));
         }
         // A row of the projection has its fields in the order of the file.
         let mut places = wanted.to_vec();
@@ -160,7 +164,7 @@ impl Rows for ParquetRows {
             read += values.iter().map(Value::size).sum::<u64>();
             // Few bytes of a file may stand for many rows.
             if read > LARGEST_FILE_BYTES {
-                return Err(damaged(Some(row)));
+                return Err(records.unreadable(None, larger_than(LARGEST_FILE_BYTES)));
             }
             let ordered = order.iter();
             let ordered = ordered.map(|&at| values.get(at).cloned().unwrap_or(Value::Nothing));

@@ -13,6 +13,7 @@ use super::jsonl::question_columns;
 use super::squad::Question;
 use super::typed_rows::ReadAs;
 use super::{Columns, Table, TableRow};
+use crate::annotation;
 use crate::dataset::{Dataset, SkippedRows};
 use crate::problem;
 
@@ -131,23 +132,9 @@ impl Records {
 
     /// Texts with labels.
     pub(super) fn table(&self, rows: &mut dyn Rows, columns: &Columns) -> Result<Dataset> {
-        let table = |header, rows| Table {
-            source: self.source.clone(),
-            call: self.call,
-            header,
-            rows,
-            skipped: SkippedRows::default(),
-        };
         let header = self.columns.iter().map(|it| it.name.clone());
-        let chosen = columns.choose(&table(header.collect(), Vec::new()))?;
-        let mut wanted = vec![chosen.text];
-        let others = [chosen.pair, chosen.label.column(), chosen.weight];
-        let others = others.into_iter().flatten();
-        for column in others.chain(chosen.choices.iter().copied()) {
-            if !wanted.contains(&column) {
-                wanted.push(column);
-            }
-        }
+        let chosen = columns.choose(self.call, &self.source, &header.collect::<Vec<_>>())?;
+        let wanted = chosen.columns();
         let is_list = |column: usize| {
             chosen.choices.contains(&column)
                 || matches!(chosen.label, LabelColumn::Several(label) if label == column)
@@ -166,7 +153,14 @@ impl Records {
             Ok(())
         })?;
         let header = wanted.iter().map(|&it| self.name(it).to_owned());
-        let data = table(header.collect(), found).dataset(columns)?;
+        let table = Table {
+            source: self.source.clone(),
+            call: self.call,
+            header: header.collect(),
+            rows: found,
+            skipped: SkippedRows::default(),
+        };
+        let data = table.dataset(columns)?;
         match chosen.label {
             // The label is the number of a choice, whatever name it has.
             _ if data.has_choices() => Ok(data),
@@ -184,7 +178,11 @@ impl Records {
                     .map(|value| self.text_of(row, column, value))
                     .collect()
             };
-            sentences.push((texts(0, words)?, texts(1, tags)?));
+            let (words, tags) = (texts(0, words)?, texts(1, tags)?);
+            if let Some(what) = annotation::unfit(&words, &tags) {
+                return Err(self.unreadable(Some(row), format!("it has {what}")));
+            }
+            sentences.push((words, tags));
             Ok(())
         })?;
         let mut data = Dataset::of_sentences(&self.source, self.call, &sentences)?;

@@ -390,7 +390,10 @@ fn each<T: DataType>(
         let value = convert(value);
         bytes += value.as_ref().map_or(0, Value::size);
         match bytes > MOST_TOGETHER {
-            true => Err(ParquetError::General(DAMAGED.to_owned())),
+            true => Err(ParquetError::General(format!(
+                "{TOGETHER} rows, which are decoded together, hold more than {} GiB",
+                MOST_TOGETHER >> 30
+            ))),
             false => Ok(value),
         }
     };

@@ -78,16 +78,10 @@ impl Counted {
             if example.weight != 1.0 {
                 self.hash.update(example.weight.to_le_bytes());
             }
-            match &example.targets {
-                Targets::Set(classes) => self.hash.update(format!("{classes:?}")),
-                Targets::Span(span) => self.hash.update(format!("{span:?}")),
-                Targets::Choices(lengths) => self.hash.update(format!("{lengths:?}")),
-                Targets::Tokens(classes) => {
-                    self.hash.update(format!("{classes:?}"));
-                    let classes = classes.iter().filter_map(|&it| usize::try_from(it).ok());
-                    classes.for_each(|class| count_at(&mut self.tags, class));
-                }
-                _ => {}
+            self.hash.update(example.targets.in_checksum());
+            if let Targets::Tokens(classes) = &example.targets {
+                let classes = classes.iter().filter_map(|&it| usize::try_from(it).ok());
+                classes.for_each(|class| count_at(&mut self.tags, class));
             }
         }
     }

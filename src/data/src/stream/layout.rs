@@ -10,12 +10,11 @@ use stratoscope_render::text;
 use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged};
 use super::rows::{Content, Format, Raw, RawRows};
 use crate::annotation;
-use crate::dataset::SkippedRows;
 use crate::label_sets::names_in;
 use crate::problem;
 use crate::source::{
-    Chosen, Columns, LabelColumn, Missing, ReadAs, Table, TypedFile, choices, json_keys,
-    json_values, question_columns,
+    Chosen, Columns, LabelColumn, Missing, ReadAs, TypedFile, choices, json_keys, json_values,
+    question_columns,
 };
 use crate::weights;
 
@@ -114,14 +113,8 @@ impl Layout {
             self.meaning = Some(Meaning::Questions(columns));
             return Ok(());
         }
-        let table = Table {
-            source: self.source.clone(),
-            call: self.call(),
-            header: self.header.clone(),
-            rows: Vec::new(),
-            skipped: SkippedRows::default(),
-        };
-        self.meaning = Some(Meaning::Texts(self.columns.choose(&table)?));
+        let chosen = (self.columns).choose(self.call(), &self.source, &self.header)?;
+        self.meaning = Some(Meaning::Texts(chosen));
         Ok(())
     }
 
@@ -198,13 +191,7 @@ impl Layout {
             false if several == Some(column) => (column, ReadAs::List),
             false => (column, ReadAs::Text),
         };
-        let mut wanted = vec![chosen.text];
-        let others = [chosen.pair, chosen.label.column(), chosen.weight];
-        wanted.extend(others.into_iter().flatten());
-        wanted.extend(&chosen.choices);
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted.into_iter().map(read_as).collect()
+        chosen.columns().into_iter().map(read_as).collect()
     }
 
     /// Of typed rows what is known of the file.
@@ -263,13 +250,16 @@ impl Layout {
             (Content::Question(asked, context), _) => return of_question(asked, context),
             (Content::Fields(fields), _) => fields,
             (Content::Line(text), Format::Text) => vec![text],
-            (Content::Line(text), Format::Jsonl) => match json_values(&text, &self.header) {
-                Ok(fields) => fields,
-                Err(reason) => {
-                    let listed = format!("line {line}: {reason}");
-                    return bad(reason, listed);
+            (Content::Line(text), Format::Jsonl) => {
+                let needed: Vec<usize> = self.wanted().iter().map(|wanted| wanted.0).collect();
+                match json_values(&text, &self.header, &needed) {
+                    Ok(fields) => fields,
+                    Err(reason) => {
+                        let listed = format!("line {line}: {reason}");
+                        return bad(reason, listed);
+                    }
                 }
-            },
+            }
             (Content::Line(text), _) => text.split('\t').map(str::to_owned).collect(),
         };
         if self.format.has_header() && fields.len() != self.header.len() {
@@ -388,7 +378,13 @@ impl Layout {
             },
             LabelColumn::Several(column) => {
                 let written = fields.get(column).map_or("", String::as_str);
-                Given::Several(names_in(written, self.columns.separator()))
+                match names_in(written, self.columns.separator()) {
+                    Ok(names) => Given::Several(names),
+                    Err(reason) => {
+                        let listed = format!("line {line}: {reason}");
+                        return bad(reason, listed);
+                    }
+                }
             }
             LabelColumn::Absent => Given::Nothing,
         };

@@ -8,6 +8,7 @@
 mod batches;
 mod classes;
 mod counted;
+mod csv_rows;
 mod division;
 mod encoded;
 mod index;

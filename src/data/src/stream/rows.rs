@@ -6,8 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use csv::{ByteRecord, ReaderBuilder, StringRecord};
-
+use super::csv_rows::CsvRows;
 use super::squad::Questions;
 use crate::source::{BatchRows, GroupRows, Line, LineReader, Question, TypedRows, Unfit};
 
@@ -144,15 +143,7 @@ impl RawRows {
         file.seek(SeekFrom::Start(at.offset))?;
         let input = Limited::of;
         Ok(match format {
-            Format::Csv => Self::Csv(CsvRows {
-                // Flexible, so that rows with too many fields are ours to report.
-                reader: ReaderBuilder::new()
-                    .has_headers(false)
-                    .flexible(true)
-                    .from_reader(input(file)),
-                begin: at,
-                record: ByteRecord::new(),
-            }),
+            Format::Csv => Self::Csv(CsvRows::of(input(file), at)),
             Format::Tsv | Format::Jsonl | Format::Text => {
                 Self::Lines(Lines::of(input(file), at, format == Format::Tsv))
             }
@@ -188,7 +179,7 @@ impl RawRows {
     pub(super) fn here(&self) -> At {
         match self {
             Self::Lines(lines) => lines.waiting.front().map_or(lines.next, |raw| raw.at),
-            Self::Csv(rows) => rows.at(rows.reader.position()),
+            Self::Csv(rows) => rows.here(),
             Self::Sentences(rows) => rows.lines.next,
             Self::Questions(rows) => rows.here(),
             Self::Typed(rows) => place(&**rows),
@@ -222,6 +213,10 @@ impl Limited {
     /// So many bytes may be read from here on.
     pub(super) fn allow(&mut self, bytes: usize) {
         self.left = bytes;
+    }
+
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
     }
 }
 
@@ -343,41 +338,6 @@ impl Sentences {
         }
         let content = Content::Words(words, tags);
         Ok(begin.map(|at| Raw { at, content }))
-    }
-}
-
-/// The records of a comma-separated file.
-pub(super) struct CsvRows {
-    reader: csv::Reader<Limited>,
-    /// Where the reader began; it counts from there.
-    begin: At,
-    record: ByteRecord,
-}
-
-impl CsvRows {
-    fn at(&self, position: &csv::Position) -> At {
-        At {
-            offset: self.begin.offset + position.byte(),
-            line: self.begin.line + position.line() as usize - 1,
-            nth: 0,
-        }
-    }
-
-    fn next(&mut self) -> io::Result<Option<Raw>> {
-        self.reader.get_mut().allow(LONGEST_ROW);
-        let read = self.reader.read_byte_record(&mut self.record);
-        if !read.map_err(io::Error::from)? {
-            return Ok(None);
-        }
-        let position = self.record.position().cloned();
-        let position = position.unwrap_or_else(csv::Position::new);
-        let record = std::mem::take(&mut self.record);
-        let content = match StringRecord::from_byte_record(record) {
-            Ok(record) => Content::Fields(record.iter().map(str::to_owned).collect()),
-            Err(_) => Content::NotText,
-        };
-        let at = self.at(&position);
-        Ok(Some(Raw { at, content }))
     }
 }
 

@@ -3,12 +3,12 @@
 //! A cell is not quite Rust: `:dep`, `%magic` and `!cmd` are lines for the kernel. They are blanked,
 //! byte for byte, so that every position stays what it is.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
-use std::thread;
 
 use proc_macro2::TokenStream;
 use syn::parse::Parser;
+
+use crate::deep_stack::on_deep_stack;
 
 /// Longer texts are checked by their tokens alone: syn descends once per operator.
 pub(super) const MOST_PARSED: usize = 32 * 1024;
@@ -65,18 +65,8 @@ pub(super) fn is_rust(text: &str) -> bool {
 
 /// Reads a text that may be no Rust, on a thread whose stack holds any nesting.
 pub(super) fn with_room<R: Send>(read: impl FnOnce() -> Option<R> + Send) -> Option<R> {
-    thread::scope(|threads| {
-        thread::Builder::new()
-            .name("cell-check".into())
-            .stack_size(STACK)
-            // A panic inside a parser must not end the kernel: no finding, rustc tells.
-            .spawn_scoped(threads, || {
-                catch_unwind(AssertUnwindSafe(read)).ok().flatten()
-            })
-            .ok()?
-            .join()
-            .ok()?
-    })
+    // After a panic there is no finding: rustc tells.
+    on_deep_stack("cell-check", STACK, read)
 }
 
 fn parse(text: &str) -> Option<TokenStream> {

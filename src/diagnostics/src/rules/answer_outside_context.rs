@@ -23,6 +23,8 @@ pub struct AnswerOutsideContext {
     pub length: usize,
     /// Where the answer stands in truth, in characters.
     pub elsewhere: Option<usize>,
+    /// Whether the answer stood there before the context was changed.
+    pub was_there: bool,
 }
 
 impl Rule for AnswerOutsideContext {
@@ -68,6 +70,9 @@ impl Rule for AnswerOutsideContext {
                 text::excerpt(&self.found, 80),
             );
         match self.elsewhere {
+            _ if self.was_there => diagnostic
+                .why("the context was changed after the data set was made, as `map` does, and the place of the answer was not")
+                .fix("change the texts first, and make the data set of them: `Dataset::from_questions(rows)?`"),
             Some(at) => diagnostic
                 .evidence("the answer stands at character", text::thousands(at))
                 .fix("count `answer_start` in characters from the begin of the context"),

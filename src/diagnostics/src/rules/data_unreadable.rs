@@ -12,6 +12,8 @@ pub struct DataUnreadable {
     pub line: Option<usize>,
     /// What is wrong, in words: `no such file`, `not UTF-8`.
     pub reason: String,
+    /// What corrects it, where the file does not have to be corrected.
+    pub fix: Option<&'static str>,
 }
 
 impl Rule for DataUnreadable {
@@ -35,9 +37,12 @@ impl Rule for DataUnreadable {
             .line
             .map(|line| format!(", line {line}"))
             .unwrap_or_default();
-        let fix = match self.line {
-            None => "check the path; relative paths start at the folder of the notebook".to_owned(),
-            Some(line) => format!("correct line {line} of the file"),
+        let fix = match (self.fix, self.line) {
+            (Some(fix), _) => fix.to_owned(),
+            (None, Some(line)) => format!("correct line {line} of the file"),
+            (None, None) => {
+                "check the path; relative paths start at the folder of the notebook".to_owned()
+            }
         };
         Self::start(format!(
             "`{}`{line} cannot be read: {}",

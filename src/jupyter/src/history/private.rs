@@ -22,8 +22,10 @@ const PREFIXES: [&str; 7] = [
     "AKIA",
 ];
 
-/// Characters behind a prefix that make it a token.
+/// Characters behind a prefix that make it a token, if a digit is among them.
 const LONG: usize = 16;
+/// Letters and digits without a break that make it a token even without a digit: those of Hugging Face may be 34 letters.
+const UNBROKEN: usize = 30;
 
 /// Whether a cell belongs into the file.
 pub fn is_kept(code: &str) -> bool {
@@ -47,7 +49,11 @@ fn is_no_token(c: char) -> bool {
 
 fn is_token(word: &str) -> bool {
     let rest = PREFIXES.iter().find_map(|it| word.strip_prefix(it));
-    rest.is_some_and(|rest| rest.len() >= LONG && rest.contains(|c: char| c.is_ascii_digit()))
+    rest.is_some_and(|rest| {
+        let has_digit = rest.contains(|c: char| c.is_ascii_digit());
+        let longest = rest.split(['_', '-']).map(str::len).max();
+        (rest.len() >= LONG && has_digit) || longest >= Some(UNBROKEN)
+    })
 }
 
 #[cfg(test)]
@@ -65,6 +71,7 @@ mod tests {
             "!export API_KEY=abc && run",
             "unsafe { std::env::set_var(\"SECRET\", \"x\") };",
             "let key = \"hf_AbCdEfGhIjKlMnOpQrSt1\";",
+            "let key = \"hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh\";",
             "!curl -H 'Authorization: Bearer sk-abcdef0123456789abcdef'",
         ] {
             assert!(!is_kept(code), "{code}");

@@ -7,13 +7,16 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::ptr::null;
-use std::time::{Duration, Instant};
-use stratoscope_os::console::say;
+use std::time::Duration;
 
 use libloading::Library;
 use serde::{Deserialize, Serialize};
+use stratoscope_os::console::say;
+use stratoscope_os::process::output_within;
+
+use super::cuda;
 
 /// The hidden subcommand.
 pub const ROLE: &str = "adapters";
@@ -46,34 +49,20 @@ pub fn find() -> Option<Adapters> {
             builder.tempdir_in(it.folder).ok()
         });
     let mut command = Command::new(std::env::current_exe().ok()?);
-    command
-        .arg(ROLE)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    command.arg(ROLE);
     if let Some(runtime) = &runtime {
         command.env("XDG_RUNTIME_DIR", runtime.path());
     }
-    let mut child = command.spawn().ok()?;
-    let started = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if started.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let output = child.wait_with_output().ok()?;
+    let output = output_within(&mut command, LIMIT)?;
     // A driver may print lines of its own before it.
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output);
     serde_json::from_str(text.lines().last()?).ok()
 }
 
 /// The subcommand [`ROLE`].
 pub fn run() -> anyhow::Result<std::process::ExitCode> {
     let vulkan = load(&["libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib"]);
-    let cuda = load(&["libcuda.so.1"]);
+    let cuda = cuda::devices();
     let found = Adapters {
         has_vulkan: vulkan.is_some(),
         vulkan: vulkan
@@ -81,14 +70,11 @@ pub fn run() -> anyhow::Result<std::process::ExitCode> {
             .and_then(|library| vulkan_devices(library).ok())
             .unwrap_or_default(),
         has_cuda: cuda.is_some(),
-        cuda: cuda
-            .as_ref()
-            .and_then(|library| cuda_devices(library).ok())
-            .unwrap_or_default(),
+        cuda: cuda.unwrap_or_default(),
     };
     say(&serde_json::to_string(&found)?);
     // Never unloaded: the drivers' own threads may still be running.
-    std::mem::forget((vulkan, cuda));
+    std::mem::forget(vulkan);
     Ok(std::process::ExitCode::SUCCESS)
 }
 
@@ -193,42 +179,6 @@ fn vulkan_devices(library: &Library) -> Result<Vec<(String, bool)>, libloading::
     };
     let found = devices.iter().take(count.min(MAX_DEVICES) as usize);
     Ok(found.map(named).collect())
-}
-
-fn cuda_devices(library: &Library) -> Result<Vec<String>, libloading::Error> {
-    type Init = unsafe extern "C" fn(u32) -> c_int;
-    type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
-    type Device = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
-    type Name = unsafe extern "C" fn(*mut u8, c_int, c_int) -> c_int;
-    // SAFETY: the driver API of CUDA defines these four functions with these signatures.
-    let (init, count, device, name) = unsafe {
-        (
-            library.get::<Init>(b"cuInit")?,
-            library.get::<Count>(b"cuDeviceGetCount")?,
-            library.get::<Device>(b"cuDeviceGet")?,
-            library.get::<Name>(b"cuDeviceGetName")?,
-        )
-    };
-    let mut found = Vec::new();
-    let mut devices = 0;
-    // SAFETY: `cuInit` requires 0; the count is written to a valid pointer.
-    if unsafe { init(0) } != 0 || unsafe { count(&raw mut devices) } != 0 {
-        return Ok(found);
-    }
-    for index in 0..devices {
-        let (mut handle, mut text) = (0, [0_u8; 256]);
-        // SAFETY: the index is below the count; the length of the buffer is passed with it.
-        let status = unsafe {
-            match device(&raw mut handle, index) {
-                0 => name(text.as_mut_ptr(), text.len() as c_int, handle),
-                failed => failed,
-            }
-        };
-        if status == 0 {
-            found.push(c_string(&text));
-        }
-    }
-    Ok(found)
 }
 
 fn c_string(bytes: &[u8]) -> String {

@@ -4,10 +4,11 @@
 //! process of its own loads it: this executable with the subcommand [`ROLE`].
 
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use libloading::Library;
+use stratoscope_os::process::output_within;
 
 /// The hidden subcommand.
 pub const ROLE: &str = "default-device";
@@ -46,30 +47,15 @@ pub fn parity(device: &str) -> Option<String> {
 fn ask(named: Option<&str>, parity: bool) -> Option<String> {
     let facade = stratoscope_compile::facade::find().ok()?;
     let mut command = Command::new(std::env::current_exe().ok()?);
-    command
-        .arg(ROLE)
-        .arg(facade.library())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    command.arg(ROLE).arg(facade.library());
     if parity {
         command.arg("--parity");
     }
     if let Some(named) = named {
         command.env(VARIABLE, named);
     }
-    let mut child = command.spawn().ok()?;
-    let started = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if started.elapsed() > LIMIT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let output = child.wait_with_output().ok()?;
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = output_within(&mut command, LIMIT)?;
+    Some(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// The last line: a driver may print lines of its own before it.

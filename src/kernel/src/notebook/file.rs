@@ -58,18 +58,20 @@ impl Notebook {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        // A link stays one: what it leads to is written.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = target.parent().filter(|it| !it.as_os_str().is_empty());
         let written = || -> anyhow::Result<()> {
             let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
             file.write_all(self.to_text()?.as_bytes())?;
-            if let Ok(metadata) = std::fs::metadata(path) {
+            if let Ok(metadata) = std::fs::metadata(&target) {
                 file.as_file().set_permissions(metadata.permissions())?;
             } else {
                 use std::os::unix::fs::PermissionsExt;
                 file.as_file()
                     .set_permissions(std::fs::Permissions::from_mode(0o644))?;
             }
-            file.persist(path)?;
+            file.persist(&target)?;
             Ok(())
         };
         written().with_context(|| format!("cannot write {}", path.display()))
@@ -228,6 +230,24 @@ mod tests {
     fn what_is_not_changed_stays_byte_for_byte() {
         let notebook = Notebook::parse(NOTEBOOK).expect("is a notebook");
         assert_eq!(notebook.to_text().expect("is text"), NOTEBOOK);
+    }
+
+    #[test]
+    fn a_link_to_a_notebook_stays_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (
+            folder.path().join("own.ipynb"),
+            folder.path().join("link.ipynb"),
+        );
+        std::fs::write(&file, "{}").expect("room");
+        std::os::unix::fs::symlink("own.ipynb", &link).expect("a link");
+        let notebook = Notebook::parse(NOTEBOOK).expect("is a notebook");
+        notebook.write(&link).expect("room");
+        assert!(link.is_symlink());
+        assert_eq!(
+            std::fs::read_to_string(&file).expect("it is there"),
+            NOTEBOOK
+        );
     }
 
     #[test]

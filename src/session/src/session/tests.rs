@@ -122,7 +122,20 @@ fn interrupts_reach_running_and_waiting_cells_and_no_others() {
     std::thread::sleep(Duration::from_millis(50));
     session.interrupt();
     assert_eq!(running.blocking_recv().expect("ends"), interrupted);
+    // A running expression.
+    let running = session.evaluate_expression("sleep 60000".to_owned());
+    std::thread::sleep(Duration::from_millis(50));
+    session.interrupt();
+    let result = running.blocking_recv().expect("ends");
+    assert_eq!(
+        result.expect_err("it is interrupted").ename,
+        "KeyboardInterrupt"
+    );
     assert!(began.elapsed() < Duration::from_secs(30));
+    // Nothing runs.
+    session.interrupt();
+    let result = session.evaluate_expression("1 + 1".to_owned());
+    assert!(result.blocking_recv().expect("ends").is_ok());
 }
 
 #[test]
@@ -130,11 +143,13 @@ fn shutting_down_ends_the_running_cell_and_those_that_wait() {
     let session = Session::start(toy::starter(Duration::ZERO));
     let (_, running) = hand_in(&session, "sleep 60000");
     let (never, waiting) = hand_in(&session, "print never");
+    let expression = session.evaluate_expression("1".to_owned());
     std::thread::sleep(Duration::from_millis(50));
     session.shut_down().blocking_recv().expect("ends");
     let interrupted = CellOutcome::Interrupted { lost: None };
     assert_eq!(running.blocking_recv().expect("ends"), interrupted);
     assert_eq!(waiting.blocking_recv().expect("ends"), interrupted);
+    assert!(expression.blocking_recv().expect("ends").is_err());
     assert!(never.0.lock().is_empty());
     assert!(hand_in(&session, "print late").1.blocking_recv().is_err());
 }

@@ -8,7 +8,7 @@ use stratoscope_diagnostics::Result;
 
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
-use crate::collective::{self, Across, Collectives, Operation};
+use crate::collective::{self, Across, Operation};
 use crate::copy;
 use crate::device::LogicalDevice;
 use crate::strategy::Strategy;
@@ -121,19 +121,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// # Errors
     /// As [`Self::average`], and SC0907 if a copy cannot be made.
     pub fn averaged(&self, samples: &[usize]) -> Result<Self> {
-        let mut other = Self {
-            modules: self.modules.clone(),
-            storage: self.storage.for_other_values(),
-            devices: self.devices.clone(),
-            servers: self.servers.clone(),
-            snapshots: None,
-            updates: self.updates,
-            changes: 0,
-            strategy: self.strategy.clone(),
-            records: self.records.clone(),
-            running: self.running.clone(),
-            collectives: Collectives::default(),
-        };
+        let mut other = self.with_modules(self.modules.clone());
         other.average(samples)?;
         Ok(other)
     }

@@ -11,7 +11,6 @@ use burn::tensor::{Bool, Int, Tensor, TensorData};
 use stratoscope_diagnostics::Result;
 
 use super::Replicas;
-use crate::collective::Collectives;
 
 /// The values of all running states of a module, on the host.
 pub type RunningValues = Vec<(ParamId, TensorData)>;
@@ -232,7 +231,7 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// A module of this model that does not change when the model goes on: with running states of its own. Tensors
     /// are shared until one of the two is updated.
-    pub fn apart(&self, module: &M) -> M {
+    pub fn independent_copy(&self, module: &M) -> M {
         match self.running.is_empty() {
             true => module.clone(),
             false => module.valid().train(),
@@ -248,21 +247,9 @@ impl<M: Module + 'static> Replicas<M> {
         let values = self.saved_values();
         let modules = match self.running.is_empty() {
             true => self.modules.clone(),
-            false => self.copies_of(&self.apart(self.first()))?,
+            false => self.copies_of(&self.independent_copy(self.first()))?,
         };
-        let mut fork = Self {
-            modules,
-            storage: self.storage.for_other_values(),
-            devices: self.devices.clone(),
-            servers: self.servers.clone(),
-            snapshots: None,
-            updates: self.updates,
-            changes: 0,
-            strategy: self.strategy.clone(),
-            records: self.records.clone(),
-            running: self.running.clone(),
-            collectives: Collectives::default(),
-        };
+        let mut fork = self.with_modules(modules);
         fork.fetch_all()?;
         fork.restore_values(&values)?;
         Ok(fork)

@@ -42,10 +42,11 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// The same with modules whose running states can be changed without any effect on the model.
     #[must_use]
-    pub fn saved_apart(&self) -> SavedValues<M> {
+    pub fn saved_independent_values(&self) -> SavedValues<M> {
         let mut saved = self.saved_values();
         if !self.running.is_empty() {
-            saved.modules = saved.modules.iter().map(|it| self.apart(it)).collect();
+            let modules = saved.modules.iter();
+            saved.modules = modules.map(|it| self.independent_copy(it)).collect();
         }
         saved
     }

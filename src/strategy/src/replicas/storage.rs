@@ -4,7 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | mirrored | `OneDevice`, `Mirrored`, `Tpu`, none | one per replica | R · P |
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
-//! | apart | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
+//! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner | one per server, with its rows | P, over all servers |
 //!
 //! Replicas of central and sharded variables fetch a copy before they compute.
@@ -28,7 +28,7 @@ pub(super) enum Storage<M> {
     Mirrored,
     /// A full copy in the process of every worker, of which the one of this process is here. With local SGD the copies of
     /// all are stored here ([`Replicas::store_all`]), as if they were mirrored.
-    Apart,
+    PerProcess,
     /// One copy of each variable.
     Central {
         /// The device of each variable.
@@ -47,7 +47,7 @@ impl<M> Storage<M> {
     /// The storage of these variables under a strategy.
     pub(super) fn of(strategy: Option<&Strategy>, records: &[VariableRecord]) -> Self {
         if strategy.is_some_and(|it| it.kind() == StrategyKind::MultiWorkerMirrored) {
-            return Self::Apart;
+            return Self::PerProcess;
         }
         if strategy.is_none_or(Strategy::has_copies) {
             return Self::Mirrored;
@@ -66,7 +66,7 @@ impl<M> Storage<M> {
     /// The device of each variable's rows, where a variable is stored once.
     pub(super) fn homes(&self) -> Option<&Homes> {
         match self {
-            Self::Mirrored | Self::Apart => None,
+            Self::Mirrored | Self::PerProcess => None,
             Self::Central { homes } | Self::Sharded { homes, .. } => Some(homes),
         }
     }
@@ -82,7 +82,7 @@ impl<M> Storage<M> {
     pub(super) fn for_other_values(&self) -> Self {
         match self {
             Self::Mirrored => Self::Mirrored,
-            Self::Apart => Self::Apart,
+            Self::PerProcess => Self::PerProcess,
             Self::Central { homes } => Self::Central {
                 homes: homes.clone(),
             },
@@ -97,7 +97,7 @@ impl<M> Storage<M> {
     pub(super) fn module_name(&self) -> &'static str {
         match self {
             Self::Mirrored => "replica",
-            Self::Apart | Self::Central { .. } => "copy",
+            Self::PerProcess | Self::Central { .. } => "copy",
             Self::Sharded { .. } => "server",
         }
     }
@@ -108,7 +108,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub fn storage_devices(&self) -> &[LogicalDevice] {
         match (&self.storage, self.servers.as_slice()) {
             (Storage::Mirrored, _) => &self.devices,
-            (Storage::Apart, _) | (Storage::Central { .. }, []) => &self.devices[..1],
+            (Storage::PerProcess, _) | (Storage::Central { .. }, []) => &self.devices[..1],
             // Servers are shares of one processor, so one module holds the variables of all of them; the
             // server of each variable is in its record.
             (Storage::Central { .. }, servers) => &servers[..1],
@@ -120,7 +120,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// [`Self::first`].
     pub fn unsharded(&self) -> &[M] {
         match &self.storage {
-            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => &self.modules,
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => &self.modules,
             Storage::Sharded { joined, .. } => std::slice::from_ref(joined.get_or_init(|| {
                 let full = self.full_copy(&self.servers[0]);
                 full.expect("servers are shares of the processor, whose memory can be read")
@@ -132,7 +132,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// rows of each server.
     pub fn scatter(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
         match &self.storage {
-            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => vec![gradients],
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => vec![gradients],
             Storage::Sharded { homes, .. } => {
                 let (first, servers) = (self.len(), self.servers.len());
                 shards::scatter(self.structure(), homes, first, servers, gradients)
@@ -144,7 +144,7 @@ impl<M: Module + 'static> Replicas<M> {
     pub(super) fn copies_of(&self, module: &M) -> Result<Vec<M>> {
         let devices = self.storage_devices().iter();
         match &self.storage {
-            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => {
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 devices.map(|device| copy::module(module, device)).collect()
             }
             Storage::Sharded { homes, .. } => (self.len()..)
@@ -163,12 +163,12 @@ impl<M: Module + 'static> Replicas<M> {
             return;
         }
         match (&self.storage, all) {
-            (Storage::Apart, true) => {
+            (Storage::PerProcess, true) => {
                 self.storage = Storage::Mirrored;
                 self.modules = vec![self.modules[0].clone(); self.devices.len()];
             }
             (Storage::Mirrored, false) => {
-                self.storage = Storage::Apart;
+                self.storage = Storage::PerProcess;
                 self.modules.truncate(1);
             }
             _ => return,
@@ -179,7 +179,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// A full copy of the variables, on a device.
     pub(super) fn full_copy(&self, device: &LogicalDevice) -> Result<M> {
         match &self.storage {
-            Storage::Mirrored | Storage::Apart | Storage::Central { .. } => {
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 copy::module(&self.modules[0], device)
             }
             Storage::Sharded { homes, .. } => {

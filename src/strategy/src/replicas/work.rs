@@ -25,7 +25,7 @@ impl<M: Module + 'static> Replicas<M> {
         F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
     {
         self.one_each("inputs", inputs.len(), self.len(), "replica")?;
-        if matches!(self.storage, Storage::Apart) {
+        if matches!(self.storage, Storage::PerProcess) {
             return Ok(self.one_after_the_other(inputs, work));
         }
         Ok(Self::work_on(self.readable()?, inputs, work))
@@ -47,7 +47,7 @@ impl<M: Module + 'static> Replicas<M> {
             let modules = snapshots.iter().map(|it| it.module.clone()).collect();
             return Ok(Self::work_on(modules, inputs, work));
         }
-        if matches!(self.storage, Storage::Apart) {
+        if matches!(self.storage, Storage::PerProcess) {
             return Ok(self.one_after_the_other(inputs, work));
         }
         let start = Instant::now();

@@ -104,7 +104,7 @@ pub(crate) fn predict(
     });
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let facts = Facts {
-        piece_bytes: (PIECE * team.policy().gradients.bytes()) as f64,
+        piece_bytes: (PIECE * team.communication().gradients.bytes()) as f64,
         patience: team.settings().patience.as_secs_f64(),
         launched: team.is_awaited(),
     };

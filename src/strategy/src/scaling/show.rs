@@ -3,7 +3,7 @@
 use std::fmt;
 
 use stratoscope_render::chart::{Chart, Content, Series};
-use stratoscope_render::html::{escape, picture};
+use stratoscope_render::html::{NOTE_STYLE, escape, picture};
 
 use super::words::{number, share, time};
 use super::{ScalingPrediction, ScalingRow};
@@ -123,12 +123,7 @@ impl ScalingPrediction {
 
     /// Tables and picture as HTML.
     pub fn to_html(&self) -> String {
-        let line = |text: &str| {
-            format!(
-                "<div style=\"font-size:13px;margin:2px 0;opacity:0.85\">{}</div>",
-                escape(text)
-            )
-        };
+        let line = |text: &str| format!("<div style=\"{NOTE_STYLE}\">{}</div>", escape(text));
         let chart = self.chart();
         let notes: String = self.notes().iter().map(|note| line(note)).collect();
         format!(

@@ -45,7 +45,8 @@ pub enum StrategyKind {
     Mirrored,
     /// Every variable once, on the first device; all devices compute.
     CentralStorage,
-    /// Every variable once, on one of the parameter servers; workers compute.
+    /// Every variable once, on one parameter server, or split by rows over several where a [`Partitioner`] is given;
+    /// workers compute.
     ParameterServer,
     /// As mirrored, on the eight cores of a simulated TPU.
     Tpu,
@@ -215,7 +216,7 @@ impl Strategy {
     pub fn gradient_bytes(&self) -> usize {
         let precision = self
             .team()
-            .map_or(Precision::Float32, |team| team.policy().gradients);
+            .map_or(Precision::Float32, |team| team.communication().gradients);
         precision.bytes()
     }
 

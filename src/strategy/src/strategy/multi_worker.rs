@@ -19,8 +19,8 @@ use stratoscope_diagnostics::work::{Listening, Unit, Work, requested};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
-    Cluster, JobKey, Launch, Missing, NotBegun, Policy, Process, SeatView, Settings as Times,
-    Source, Team,
+    Cluster, JobKey, Launch, Missing, NotBegun, Process, SeatView, Settings as Times, Team,
+    WorkerLossPolicy, WorkerSource,
 };
 
 mod options;
@@ -137,7 +137,7 @@ impl MultiWorkerMirroredStrategy {
             processes: count,
             devices: place::of_this_machine()?,
         };
-        let source = Source::Started(count - 1, Arc::new(shared));
+        let source = WorkerSource::Started(count - 1, Arc::new(shared));
         let key = JobKey::new().map_err(|error| problem::backend_failed("the key", error))?;
         Self::begin(source, key, count, None)
     }
@@ -161,7 +161,7 @@ impl MultiWorkerMirroredStrategy {
             }
         }
         let count = (addresses.len() + 1).checked()?;
-        let source = Source::At(addresses.into_iter().zip(resolved).collect());
+        let source = WorkerSource::At(addresses.into_iter().zip(resolved).collect());
         // Workers of other machines send their sums to this one.
         let any = SocketAddr::from(([0, 0, 0, 0], 0));
         Self::begin(source, key_of_environment()?, count, Some(any))
@@ -191,12 +191,12 @@ impl MultiWorkerMirroredStrategy {
         if !address.ip().is_loopback() {
             address.set_ip(std::net::Ipv4Addr::UNSPECIFIED.into());
         }
-        let source = Source::Awaited(count - 1);
+        let source = WorkerSource::Awaited(count - 1);
         Self::begin(source, key_of_environment()?, count, Some(address))
     }
 
     fn begin(
-        source: Source,
+        source: WorkerSource,
         key: JobKey,
         count: usize,
         address: Option<SocketAddr>,
@@ -206,7 +206,7 @@ impl MultiWorkerMirroredStrategy {
         let _listening = Listening::begin();
         let work = Work::begin(("starting", "started"), count, Unit::Things("worker"));
         let mut times = Times::new(build());
-        let is_launched = matches!(source, Source::Awaited(_));
+        let is_launched = matches!(source, WorkerSource::Awaited(_));
         if is_launched {
             times.start = LAUNCHED;
         }
@@ -215,9 +215,9 @@ impl MultiWorkerMirroredStrategy {
         let team = Team::begin(source, key, times, address, (&requested, &waiting));
         let team = Arc::new(team.map_err(not_begun)?);
         // Only the launcher starts processes there, and no card promises another. One that comes again is let in.
-        team.set_policy(Policy {
+        team.set_loss_policy(WorkerLossPolicy {
             replaces: !is_launched,
-            ..team.policy()
+            ..team.loss_policy()
         });
         work.finished();
         let devices = devices(&whole, &team.seats())?;

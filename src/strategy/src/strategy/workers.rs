@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{DATA_TABLE_STYLE, DENSE_CELL, NOTE_STYLE, escape};
 use stratoscope_render::units::bytes;
 use stratoscope_workers::{Done, SeatView, Tally, Team, Transport, mpi, nccl};
 
@@ -27,7 +27,7 @@ impl Workers {
         Self {
             seats: team.seats(),
             tally: team.tally(),
-            carrier: match team.policy().transport {
+            carrier: match team.communication().transport {
                 Transport::Tcp => None,
                 Transport::Mpi => mpi::version(),
                 Transport::Nccl => nccl::version(),
@@ -122,11 +122,7 @@ impl Workers {
     pub fn to_html(&self) -> String {
         let mut html = html_of(&self.with_doing());
         for note in self.notes() {
-            let _ = write!(
-                html,
-                "<div style=\"font-size:13px;margin:2px 0;opacity:0.85\">{}</div>",
-                escape(&note)
-            );
+            let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", escape(&note));
         }
         html
     }
@@ -134,10 +130,7 @@ impl Workers {
 
 /// A table of [`Workers::table`] as HTML.
 pub fn html_of(table: &[Vec<String>]) -> String {
-    const CELL: &str = "padding:3px 7px;text-align:right;white-space:nowrap;\
-                        border-bottom:1px solid #8080804d";
-    let mut html =
-        "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">".to_owned();
+    let mut html = format!("<table style=\"{DATA_TABLE_STYLE}\">");
     for (index, row) in table.iter().enumerate() {
         let (tag, weight) = match index {
             0 => ("th", ";font-weight:600"),
@@ -148,7 +141,7 @@ pub fn html_of(table: &[Vec<String>]) -> String {
             // Writing to a string cannot fail.
             let _ = write!(
                 html,
-                "<{tag} style=\"{CELL}{weight}\">{}</{tag}>",
+                "<{tag} style=\"{DENSE_CELL}{weight}\">{}</{tag}>",
                 escape(cell)
             );
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use stratoscope_render::html::{DATA_TABLE_STYLE, DENSE_CELL, NOTE_STYLE};
 use stratoscope_render::text;
 use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::strategy::{Workers, html_of, text_of};
@@ -41,11 +42,8 @@ pub(super) enum End {
     Failed,
 }
 
-const CELL: &str = "padding:3px 7px;text-align:right;white-space:nowrap;\
-                    border-bottom:1px solid #8080804d";
 const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
                     border-bottom:1px solid #808080b3";
-const NOTE: &str = "font-size:13px;margin:2px 0;opacity:0.85";
 
 /// A bar of a share, 0 to 1.
 fn bar(share: f64, width: u32, color: &str) -> String {
@@ -258,13 +256,13 @@ impl Fit {
         };
         let share = self.share();
         let mut html = format!(
-            "<div style=\"{NOTE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
+            "<div style=\"{NOTE_STYLE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
             bar(share, 260, color),
             100.0 * share,
             escape(&self.status(self.begun.elapsed()))
         );
-        html.push_str("<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>");
         // Writing to a string cannot fail.
+        let _ = write!(html, "<table style=\"{DATA_TABLE_STYLE}\"><tr>");
         for column in self.columns() {
             let _ = write!(html, "<th style=\"{HEAD}\">{}</th>", escape(&column));
         }
@@ -272,7 +270,7 @@ impl Fit {
         for row in self.rows() {
             html.push_str("<tr>");
             for cell in row {
-                let _ = write!(html, "<td style=\"{CELL}\">{}</td>", escape(&cell));
+                let _ = write!(html, "<td style=\"{DENSE_CELL}\">{}</td>", escape(&cell));
             }
             html.push_str("</tr>");
         }
@@ -280,7 +278,11 @@ impl Fit {
         if let Some(workers) = self.workers() {
             html.push_str(&html_of(&workers.table()));
             if let Some(slowest) = workers.straggler() {
-                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(&slowest));
+                let _ = write!(
+                    html,
+                    "<div style=\"{NOTE_STYLE}\">{}</div>",
+                    escape(&slowest)
+                );
             }
         }
         let counters = self
@@ -290,21 +292,21 @@ impl Fit {
         let counters: Vec<String> = counters.collect();
         let _ = write!(
             html,
-            "<div style=\"{NOTE}\">{}</div>",
+            "<div style=\"{NOTE_STYLE}\">{}</div>",
             counters.join(" &nbsp;·&nbsp; ")
         );
         let _ = write!(
             html,
-            "<div style=\"{NOTE}\">{}</div>",
+            "<div style=\"{NOTE_STYLE}\">{}</div>",
             escape(&format!("{}; {}", self.headline(), self.rates()))
         );
         let below = [&self.started.chosen, &self.started.tokens];
         for line in below.into_iter().flatten() {
-            let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", escape(line));
+            let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", escape(line));
         }
         if let Some(End::Finished(notes)) = &self.end {
             for line in notes.iter().flat_map(|note| note.lines()) {
-                let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(line));
+                let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", prose(line));
             }
         }
         html
@@ -350,7 +352,7 @@ impl Fit {
 /// A line with a bar.
 pub(super) fn line_bundle(words: &str, share: f64) -> MimeBundle {
     let html = format!(
-        "<div style=\"{NOTE}\">{} &nbsp;{}</div>",
+        "<div style=\"{NOTE_STYLE}\">{} &nbsp;{}</div>",
         bar(share, 260, "#2f7fd1"),
         escape(words)
     );

@@ -38,8 +38,8 @@ impl EarlyStopping {
     }
 
     /// What is watched: `loss`, a metric's name, or either of the validation data with `val_` in
-    /// front. A loss is better when it is lower, and so are `mae`, `mse` and `rmse`; other metrics are when
-    /// they are higher. Default: `val_loss`.
+    /// front. A loss is better when it is lower, and so are `perplexity`, `mae`, `mse`, `rmse` and own metrics
+    /// that say so; other metrics are when they are higher. Default: `val_loss`.
     pub fn monitor(mut self, name: impl Into<String>) -> Self {
         self.monitor = name.into();
         self
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_better_low_and_a_metric_high() {
-        let known = [Metric::Accuracy, Metric::Rmse];
+        let known = [Metric::Accuracy, Metric::Rmse, Metric::Perplexity];
         let value = |name: &str| Monitor(name.to_owned()).value(&epoch(), &known);
         assert_eq!(value("loss"), Some(1.5));
         assert_eq!(value("val_loss"), Some(0.75));
@@ -254,8 +254,11 @@ mod tests {
         assert_eq!(value("val_accuracy"), Some(-0.5));
         assert_eq!(value("val_f1"), None);
         let mut epoch = epoch();
-        epoch.metrics[0].name = "rmse";
-        assert_eq!(Monitor("rmse".to_owned()).value(&epoch, &known), Some(0.25));
+        for low in ["rmse", "perplexity"] {
+            epoch.metrics[0].name = low;
+            let found = Monitor(low.to_owned()).value(&epoch, &known);
+            assert_eq!(found, Some(0.25), "{low}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::context::interrupt;
 use crate::network::Network;
 use crate::step::forward::{BatchOutputs, interrupted};
 use crate::step::head::Head;
-use crate::step::{StepSettings, StepState};
+use crate::step::{NumberedBatch, StepSettings, StepState};
 
 /// A run before an optimizer step: all that the step reads. Nothing is changed.
 pub(crate) struct Inspection<'a, N: Network> {
@@ -50,6 +50,14 @@ impl<N: Network> Inspection<'_, N> {
         Head::of(self.files, network, Some(self.settings.loss))
     }
 
+    /// The batch with this index, with its number in the run.
+    fn numbered<'b>(&self, index: usize, batch: &'b Batch) -> NumberedBatch<'b> {
+        NumberedBatch {
+            number: self.first_batch + index as u64,
+            batch,
+        }
+    }
+
     /// The outputs of the batch with this index, with the masks of the step, or as in evaluation.
     ///
     /// # Errors
@@ -63,7 +71,7 @@ impl<N: Network> Inspection<'_, N> {
         call: &str,
     ) -> Result<BatchOutputs> {
         let stop = interrupt::at_once();
-        let batch = (self.first_batch + index as u64, batch);
+        let batch = self.numbered(index, batch);
         let outputs = (self.step).coming_outputs(self.settings, batch, training, taps, &stop)?;
         outputs.ok_or_else(|| interrupted(call, 0, self.examples()))
     }
@@ -81,7 +89,7 @@ impl<N: Network> Inspection<'_, N> {
         call: &str,
     ) -> Result<BatchOutputs> {
         let stop = interrupt::at_once();
-        let batch = (self.first_batch + index as u64, batch);
+        let batch = self.numbered(index, batch);
         let (settings, shares) = (self.settings, self.shares());
         let outputs = (self.step).coming_traced(settings, batch, &shares, taps, &stop)?;
         outputs.ok_or_else(|| interrupted(call, 0, self.examples()))

@@ -124,7 +124,8 @@ impl<N: Network> Inspection<'_, N> {
         let shares = self.shares();
         let gradients = (self.step).coming_gradients(
             self.settings,
-            (self.first_batch, self.batches),
+            self.first_batch,
+            self.batches,
             &shares,
             &stop,
         )?;

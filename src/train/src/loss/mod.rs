@@ -64,29 +64,39 @@ fn class_of(labels: &Labels, row: usize) -> Option<usize> {
 }
 
 /// What is minimized.
+///
+/// The variants give the loss of one row: an example, a word or token that has a class, the begin or the end of an
+/// answer, or one of several labels. p is a probability that the model gives, y the label and e the error, output −
+/// label. Logarithms are natural, so that cross-entropies and divergences are in nats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Loss {
-    /// Classes by index.
+    /// −log p(y), for a class y given by its index. See [`SparseCategoricalCrossentropy`].
     SparseCategoricalCrossentropy(SparseCategoricalCrossentropy),
-    /// Classes as one-hot rows, smoothed if asked for.
+    /// −Σ y log p over the C classes, for a class as a one-hot row y. Smoothing by s replaces y by y (1 − s) + s / C
+    /// (Szegedy et al. 2016, section 7). See [`CategoricalCrossentropy`].
     CategoricalCrossentropy(LabelSmoothing<CategoricalCrossentropy>),
-    /// Two classes by one output.
+    /// −y log p − (1 − y) log (1 − p), for y of 0 or 1 and the probability p of class 1 by one output. Smoothing by s
+    /// replaces y by y (1 − s) + s / 2. See [`BinaryCrossentropy`].
     BinaryCrossentropy(LabelSmoothing<BinaryCrossentropy>),
-    /// A number.
+    /// e², in the square of the label's unit. See [`MeanSquaredError`].
     MeanSquaredError(MeanSquaredError),
-    /// A number.
+    /// |e|, in the label's unit. See [`MeanAbsoluteError`].
     MeanAbsoluteError(MeanAbsoluteError),
-    /// A number.
+    /// ½ e² where |e| ≤ `delta`, `delta` (|e| − ½ `delta`) beyond; in the square of the label's unit, as `delta` has
+    /// the label's unit. See [`Huber`].
     Huber(Huber),
-    /// A number.
+    /// log cosh e. It has no unit and depends on that of the label: about ½ e² for small errors, |e| − log 2 for large
+    /// ones. See [`LogCosh`].
     LogCosh(LogCosh),
-    /// Classes as one-hot distributions.
+    /// Σ y log (y / p) over the classes, for a class as a one-hot row y whose zeros are replaced by 1e-7, as in Keras.
+    /// See [`KlDivergence`].
     KlDivergence(KlDivergence),
-    /// Two classes by the sign of one output.
+    /// max(0, 1 − y · output), for y of −1 or 1; without a unit. See [`Hinge`].
     Hinge(Hinge),
-    /// Two classes by the sign of one output.
+    /// max(0, 1 − y · output)², for y of −1 or 1; without a unit. See [`SquaredHinge`].
     SquaredHinge(SquaredHinge),
-    /// A function, which does not leave its process.
+    /// What a function returns, made by [`Loss::of_classes`] or [`Loss::of_numbers`]. The function cannot be sent to
+    /// another process.
     #[serde(skip)]
     Own(OwnLoss),
 }

@@ -31,53 +31,54 @@ pub use own::OwnMetric;
 pub(crate) use tallies::Tallies;
 pub use tally::{Predicted, Tally};
 
-/// What is measured.
+/// What is measured. Each variant is documented at the function that makes it: what it measures, the range of its
+/// values, and which direction is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// The share of examples whose largest output is the label's.
+    /// See [`accuracy()`].
     Accuracy,
-    /// F1 of class 1, for two classes.
+    /// See [`f1()`].
     F1,
-    /// The mean of the classes' F1.
+    /// See [`macro_f1()`].
     MacroF1,
-    /// Matthews's correlation coefficient, for any number of classes.
+    /// See [`mcc()`].
     Mcc,
-    /// Pearson's correlation of outputs and labels, for a regression.
+    /// See [`pearson()`].
     Pearson,
-    /// Spearman's rank correlation of outputs and labels, for a regression.
+    /// See [`spearman()`].
     Spearman,
-    /// The mean distance of outputs and labels.
+    /// See [`mae()`].
     Mae,
-    /// The mean squared distance of outputs and labels.
+    /// See [`mse()`].
     Mse,
-    /// The root of the mean squared distance of outputs and labels.
+    /// See [`rmse()`].
     Rmse,
-    /// The share of the examples taken for class 1 that are of it, for two classes.
+    /// See [`precision()`].
     Precision,
-    /// The share of the examples of class 1 that are taken for it, for two classes.
+    /// See [`recall()`].
     Recall,
-    /// The area under the ROC curve, for two classes.
+    /// See [`auc()`].
     Auc,
-    /// The share of examples whose label is among the `k` largest outputs.
+    /// See [`top_k_accuracy()`].
     TopKAccuracy {
-        /// How many outputs are looked at.
+        /// How many of the largest outputs count, at least 1.
         k: usize,
     },
-    /// F1 of entities, for tagged words.
+    /// See [`entity_f1()`].
     EntityF1,
-    /// The share of the predicted entities that are right, for tagged words.
+    /// See [`entity_precision()`].
     EntityPrecision,
-    /// The share of the entities that are found, for tagged words.
+    /// See [`entity_recall()`].
     EntityRecall,
-    /// The share of the questions whose answer is exactly one of the right ones, for answers in texts.
+    /// See [`exact_match()`].
     ExactMatch,
-    /// The mean F1 of the words of answers, for answers in texts.
+    /// See [`answer_f1()`].
     AnswerF1,
-    /// e to the mean loss of a hidden token.
+    /// See [`perplexity()`].
     Perplexity,
-    /// F1 of all decisions about labels together, for texts with several labels.
+    /// See [`micro_f1()`].
     MicroF1,
-    /// The mean of a function.
+    /// The mean of what a function returns: see [`Metric::mean_of`] and [`Metric::lower_is_better`].
     Own(OwnMetric),
 }
 
@@ -100,107 +101,121 @@ pub(crate) enum Answers {
     Set,
 }
 
-/// The share of examples whose largest output is the label's.
+/// The share of examples whose largest output is the label's, from 0 to 1; higher is better. One output that decides
+/// between two classes must be on the label's side of the threshold. With tagged words each word counts, with hidden
+/// tokens each token, and with several labels a text each decision about a label (Keras's `BinaryAccuracy`).
 pub fn accuracy() -> Metric {
     Metric::Accuracy
 }
 
-/// F1 of the positive class, class 1 of two. For more classes take [`macro_f1`].
+/// F1 of the positive class, class 1 of two: 2·TP / (2·TP + FP + FN), from 0 to 1; higher is better. Undefined if class
+/// 1 is neither a label nor predicted. For more classes take [`macro_f1`].
 pub fn f1() -> Metric {
     Metric::F1
 }
 
-/// The mean over the classes of each class's F1. A class that is neither there nor predicted counts
-/// as 0, as in the reference script and scikit-learn.
+/// The mean F1 over the classes, or over the labels of texts with several, from 0 to 1; higher is better. A class that
+/// is neither a label nor predicted counts as 0, as in the reference script and scikit-learn.
 pub fn macro_f1() -> Metric {
     Metric::MacroF1
 }
 
-/// Matthews's correlation coefficient, CoLA's metric.
+/// Matthews's correlation coefficient, for any number of classes (Gorodkin 2004, formula 8): CoLA's metric. From −1 to
+/// 1, higher is better; undefined if all labels, or all predictions, are of one class.
 pub fn mcc() -> Metric {
     Metric::Mcc
 }
 
-/// Pearson's correlation of outputs and labels, over the whole split.
+/// Pearson's correlation of outputs and labels over the whole split, for a regression. From −1 to 1, higher is better;
+/// undefined if all outputs, or all labels, are equal.
 pub fn pearson() -> Metric {
     Metric::Pearson
 }
 
-/// Spearman's rank correlation of outputs and labels, over the whole split.
+/// Spearman's rank correlation of outputs and labels: [`pearson`] of the ranks, with the same range.
 pub fn spearman() -> Metric {
     Metric::Spearman
 }
 
-/// The mean distance of outputs and labels: Keras's `MeanAbsoluteError`.
+/// The mean of |output − label|: Keras's `MeanAbsoluteError`. At least 0, in the unit of the labels; lower is better.
+/// Where one logit decides between two classes, its probability takes the place of the output.
 pub fn mae() -> Metric {
     Metric::Mae
 }
 
-/// The mean squared distance of outputs and labels: Keras's `MeanSquaredError`.
+/// The mean of (output − label)²: Keras's `MeanSquaredError`, in the square of the labels' unit; otherwise as [`mae`].
 pub fn mse() -> Metric {
     Metric::Mse
 }
 
-/// The root of the mean squared distance, over the whole split: Keras's `RootMeanSquaredError`.
+/// The square root of [`mse`] over the whole split: Keras's `RootMeanSquaredError`, in the labels' unit; lower is
+/// better.
 pub fn rmse() -> Metric {
     Metric::Rmse
 }
 
-/// Precision of the positive class, class 1 of two: Keras's `Precision`.
+/// The share of the examples predicted as class 1 that are of class 1, for two classes: Keras's `Precision`. From 0 to
+/// 1, higher is better; undefined if class 1 is never predicted, where Keras says 0.
 pub fn precision() -> Metric {
     Metric::Precision
 }
 
-/// Recall of the positive class, class 1 of two: Keras's `Recall`.
+/// The share of the examples of class 1 that are predicted as class 1, for two classes: Keras's `Recall`. From 0 to 1,
+/// higher is better; undefined without examples of class 1, where Keras says 0.
 pub fn recall() -> Metric {
     Metric::Recall
 }
 
-/// The area under the ROC curve, for two classes, with Keras's 200 thresholds: Keras's `AUC`. Of logits
-/// probabilities are made first.
+/// The area under the ROC curve, for two classes, with 200 thresholds as in Keras's `AUC`; logits are converted to
+/// probabilities first. From 0 to 1, higher is better; undefined if a class has no examples, where Keras says 0.
 pub fn auc() -> Metric {
     Metric::Auc
 }
 
-/// The share of examples whose label is among the `k` largest outputs: Keras's
-/// `SparseTopKCategoricalAccuracy`. By the name `"top_k_accuracy"`, `k` is 5.
+/// The share of examples whose label is among the `k` largest outputs, equal ones included, from 0 to 1; higher is
+/// better: Keras's `SparseTopKCategoricalAccuracy`. By the name `"top_k_accuracy"`, `k` is 5.
 pub fn top_k_accuracy(k: usize) -> Metric {
     Metric::TopKAccuracy { k }
 }
 
-/// F1 of entities (micro average over their types, as seqeval computes it): for token classification.
+/// F1 of entities (micro average over their types, as seqeval computes it), for token classification: the harmonic mean
+/// of [`entity_precision`] and [`entity_recall`]. From 0 to 1, higher is better; undefined without any entity.
 pub fn entity_f1() -> Metric {
     Metric::EntityF1
 }
 
-/// The share of the predicted entities whose words and type are right: for token classification.
+/// The share of the predicted entities whose words and type are right, for token classification. From 0 to 1, higher is
+/// better; 0 where none is predicted and there are some, as in seqeval.
 pub fn entity_precision() -> Metric {
     Metric::EntityPrecision
 }
 
-/// The share of the entities that are found, words and type: for token classification.
+/// The share of the entities that are predicted with the right words and type, for token classification. From 0 to 1,
+/// higher is better; 0 where there is none and some are predicted, as in seqeval.
 pub fn entity_recall() -> Metric {
     Metric::EntityRecall
 }
 
-/// The share of the questions whose answer is exactly one of the right ones, as SQuAD's script counts it: for question
-/// answering.
+/// The share of the questions whose answer is exactly one of the right ones, as SQuAD's script counts it, or of the
+/// texts with several labels whose labels are all right. From 0 to 1, higher is better.
 pub fn exact_match() -> Metric {
     Metric::ExactMatch
 }
 
-/// The mean over the questions of the F1 of the answer's words, as SQuAD's script computes it: for question answering.
+/// The mean over the questions of the F1 of the answer's words, as SQuAD's script computes it, for question answering.
+/// From 0 to 1, higher is better.
 pub fn answer_f1() -> Metric {
     Metric::AnswerF1
 }
 
-/// e to the mean loss of the hidden tokens: how many tokens the model wavers between. For masked language models.
+/// e to the mean of −log p over the hidden tokens, for masked language models, where p is the probability of the right
+/// token. At least 1, lower is better; V if all V tokens are equally probable. Undefined if an output is not finite.
 pub fn perplexity() -> Metric {
     Metric::Perplexity
 }
 
-/// F1 of all decisions about labels together, whatever the label: for texts with several labels. `macro_f1` is the mean
-/// over the labels.
+/// F1 of all decisions about labels together, whatever the label, for texts with several labels. From 0 to 1, higher is
+/// better; undefined if no text has a label and none is predicted. [`macro_f1`] is the mean over the labels.
 pub fn micro_f1() -> Metric {
     Metric::MicroF1
 }
@@ -290,6 +305,7 @@ impl Metric {
     pub(crate) fn is_low_good(self) -> bool {
         match self {
             Self::Own(metric) => metric.is_low_good(),
+            Self::Perplexity => true,
             other => other.is_distance(),
         }
     }

@@ -29,8 +29,8 @@ use crate::report::receipt::CompileReceipt;
 use crate::report::run_report::RunReport;
 use crate::report::stop::Stop;
 use crate::report::summary::Summary;
+use crate::run::batch_plan::BatchChange;
 use crate::run::compare::compare_here;
-use crate::run::course::Turn;
 use crate::run::edits::Change;
 use crate::run::epochs::Goal;
 use crate::run::handle::Run;
@@ -55,7 +55,7 @@ pub struct Calls<N: Network> {
     pub(crate) compare: for<'r> fn([&'r Run<N>; 2]) -> Result<Comparison>,
     pub(crate) skip_batch: fn(&Run<N>) -> Result<Edit>,
     pub(crate) fork: fn(&Run<N>, Origin) -> Result<Run<N>>,
-    pub(crate) turn: fn(&Run<N>, Turn) -> Result<Edit>,
+    pub(crate) change_batches: fn(&Run<N>, BatchChange) -> Result<Edit>,
     pub(crate) drop_examples: fn(&Run<N>, Vec<Count>) -> Result<Edit>,
     pub(crate) keep_snapshots: fn(&Run<N>, u64, u64) -> Result<()>,
     pub(crate) batch: fn(&Run<N>) -> Result<BatchView>,
@@ -92,7 +92,7 @@ impl<N: Network> Calls<N> {
             compare: compare_here,
             skip_batch: Run::skip_batch_here,
             fork: Run::fork_here,
-            turn: Run::turn_here,
+            change_batches: Run::change_batches_here,
             drop_examples: Run::drop_examples_here,
             keep_snapshots: Run::keep_snapshots_here,
             batch: Run::batch_here,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use stratoscope_data::{Data, Dataset, Encoded, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
+use stratoscope_render::html::{DATA_TABLE_STYLE, TABLE_CELL, data_table};
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
@@ -348,7 +348,6 @@ impl Predictions {
         if self.are_words() {
             return self.words_to_html();
         }
-        const LEFT: &str = "padding:3px 12px;text-align:left;border-bottom:1px solid #80808059";
         const BAR: &str =
             "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
         let mut html = data_table(DATA_TABLE_STYLE) + "<tr>";
@@ -370,13 +369,13 @@ impl Predictions {
             let label = escape(&row.label);
             let _ = write!(
                 html,
-                "<tr><td style=\"{LEFT}\">{text}</td><td style=\"{LEFT};font-weight:600\">{label}</td>"
+                "<tr><td style=\"{TABLE_CELL}\">{text}</td><td style=\"{TABLE_CELL};font-weight:600\">{label}</td>"
             );
             if row.class.is_some() {
                 let width = (row.score * 80.0).round().clamp(1.0, 80.0);
                 let _ = write!(
                     html,
-                    "<td style=\"{LEFT};white-space:nowrap\"><span style=\"{BAR};width:{width}px\"></span> {:.1} %</td>",
+                    "<td style=\"{TABLE_CELL};white-space:nowrap\"><span style=\"{BAR};width:{width}px\"></span> {:.1} %</td>",
                     100.0 * row.score
                 );
             } else {
@@ -386,7 +385,7 @@ impl Predictions {
             let next = next.map(|(name, share)| format!("{} {:.1} %", escape(name), 100.0 * share));
             let _ = write!(
                 html,
-                "<td style=\"{LEFT};opacity:0.75\">{}</td></tr>",
+                "<td style=\"{TABLE_CELL};opacity:0.75\">{}</td></tr>",
                 next.unwrap_or_default()
             );
         }

@@ -9,13 +9,15 @@ use stratoscope_bert::{
     SequenceClassifier, TokenClassifier,
 };
 use stratoscope_strategy::{AsStrategy, OneDeviceStrategy, scope, strategy};
-use stratoscope_workers::team::place_in_environment;
-use stratoscope_workers::{Collective, Fault, JobKey, Outcome, Place, Settings, Work, serve};
+use stratoscope_workers::team::chief_in_environment;
+use stratoscope_workers::{
+    ChiefAddress, Collective, Fault, JobKey, Outcome, Settings, Work, serve,
+};
 
 use super::sequential::{self, Layers};
 use crate::network::made::{self, Made};
 use crate::network::{Blueprint, Network};
-use crate::step::workers::{Host, Hosted, Model, Replica, Request, answered, failed};
+use crate::step::workers::{Host, Hosted, ModelRequest, Replica, Request, answered, failed};
 
 /// The backward pass of a deep network needs more than a thread has by default.
 const STACK_BYTES: usize = 64 << 20;
@@ -24,10 +26,10 @@ const STACK_BYTES: usize = 64 << 20;
 /// [`start_workers_by`](strategy::start_workers_by) calls this first of all. Returns false in any other process; a worker
 /// does not return.
 pub fn serve_as_worker() -> bool {
-    let Some((place, key)) = place_in_environment() else {
+    let Some((chief, key)) = chief_in_environment() else {
         return false;
     };
-    let code = match work_at(place, &key, &|_| ()) {
+    let code = match work_at(chief, &key, &|_| ()) {
         Ok(()) => 0,
         Err(problem) => {
             eprintln!("the worker has ended: {problem}");
@@ -37,12 +39,12 @@ pub fn serve_as_worker() -> bool {
     std::process::exit(code);
 }
 
-/// Works for whoever comes to `place` with the key of the file. `ready` is called with the address that is listened at.
+/// Works for the chief that is called or waited for, with the key of the file. `ready` is called with the address that is listened at.
 ///
 /// # Errors
 /// In words: the key cannot be read, the port is taken, the chief is lost.
 pub fn work_at(
-    place: Place,
+    chief: ChiefAddress,
     key: &Path,
     ready: &(dyn Fn(SocketAddr) + Sync),
 ) -> Result<(), String> {
@@ -52,7 +54,7 @@ pub fn work_at(
         let thread = std::thread::Builder::new()
             .name("worker".to_owned())
             .stack_size(STACK_BYTES);
-        let work = || serve(place, &key, &settings, &mut Worker::default(), ready);
+        let work = || serve(chief, &key, &settings, &mut Worker::default(), ready);
         let thread = thread.spawn_scoped(threads, work);
         let thread = thread.map_err(|error| error.to_string())?;
         let outcome = thread
@@ -94,7 +96,7 @@ impl Work for Worker {
 }
 
 /// The network that a blueprint describes, on a device of the chief's kind.
-fn built(model: &Model) -> Outcome<Box<dyn Hosted>> {
+fn built(model: &ModelRequest) -> Outcome<Box<dyn Hosted>> {
     let placed = || -> stratoscope_diagnostics::Result<_> {
         let handle = OneDeviceStrategy::new(strategy::device_of_worker(model.backend)?)?;
         let strategy = handle.strategy();
@@ -159,7 +161,7 @@ fn of_config<N: BertNetwork>(
 fn hosted<N: Network>(
     network: stratoscope_diagnostics::Result<N>,
     strategy: strategy::Strategy,
-    model: &Model,
+    model: &ModelRequest,
 ) -> Outcome<Box<dyn Hosted>> {
     let network = network.map_err(|problem| failed(problem.one_line()))?;
     Ok(Box::new(Replica::new(network, strategy, model.policy)?))

@@ -11,32 +11,22 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{
-    AdafactorRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_number, check_schedule,
-};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{AdafactorRule, IntoOptimizer, Optimizer, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Adafactor, which keeps two numbers beside each row and column of a matrix in place of two beside each weight.
 #[derive(Clone, Debug)]
 pub struct Adafactor {
-    schedule: Schedule,
+    common: Common,
     rule: AdafactorRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    excluded: Option<Vec<String>>,
-    identity: Identity,
 }
 
 impl Adafactor {
     /// With a rate or a schedule: `Adafactor::new(1e-3)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: AdafactorRule {
                 beta_2_decay: -0.8,
                 epsilon_1: 1e-30,
@@ -44,14 +34,7 @@ impl Adafactor {
                 clip_threshold: 1.0,
                 relative_step: true,
                 weight_decay: 0.0,
-                decay_all: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            excluded: None,
-            identity: Identity::new(),
         }
     }
 
@@ -93,27 +76,7 @@ impl Adafactor {
 
 impl IntoOptimizer for Adafactor {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("Adafactor", &self.schedule)?;
-        for (argument, number) in [
-            ("beta_2_decay", self.rule.beta_2_decay),
-            ("epsilon_1", self.rule.epsilon_1),
-            ("epsilon_2", self.rule.epsilon_2),
-            ("clip_threshold", self.rule.clip_threshold),
-            ("weight_decay", self.rule.weight_decay),
-        ] {
-            check_number("Adafactor", argument, number)?;
-        }
-        Ok(Optimizer {
-            name: "Adafactor",
-            rule: UpdateRule::Adafactor(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("Adafactor")?,
-            averaging: self.ema.resolve("Adafactor")?,
-            layer_decay: check_layer_decay("Adafactor", self.layer_decay)?,
-            rates: check_rates("Adafactor", self.rates)?,
-            excluded: self.excluded,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common
+            .resolve("Adafactor", UpdateRule::Adafactor(self.rule))
     }
 }

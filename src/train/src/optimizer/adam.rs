@@ -3,42 +3,29 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{AdamRule, IntoOptimizer, Optimizer, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Adam, without weight decay.
 #[derive(Clone, Debug)]
 pub struct Adam {
-    schedule: Schedule,
+    common: Common,
     rule: AdamRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    identity: Identity,
 }
 
 impl Adam {
     /// With a rate or a schedule: `Adam::new(5e-5)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: AdamRule {
                 beta_1: 0.9,
                 beta_2: 0.999,
                 epsilon: 1e-8,
                 weight_decay: 0.0,
-                decay_all: false,
                 amsgrad: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            identity: Identity::new(),
         }
     }
 
@@ -68,19 +55,6 @@ impl Adam {
 
 impl IntoOptimizer for Adam {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("Adam", &self.schedule)?;
-        check_adam("Adam", &self.rule)?;
-        Ok(Optimizer {
-            name: "Adam",
-            rule: UpdateRule::Adam(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("Adam")?,
-            averaging: self.ema.resolve("Adam")?,
-            layer_decay: check_layer_decay("Adam", self.layer_decay)?,
-            rates: check_rates("Adam", self.rates)?,
-            excluded: None,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common.resolve("Adam", UpdateRule::Adam(self.rule))
     }
 }

@@ -4,44 +4,29 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{AdamRule, Identity, IntoOptimizer, Optimizer, UpdateRule, check_adam, check_schedule};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{AdamRule, IntoOptimizer, Optimizer, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Adam with decoupled weight decay, which leaves biases and LayerNorm alone.
 #[derive(Clone, Debug)]
 pub struct AdamW {
-    schedule: Schedule,
+    common: Common,
     rule: AdamRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    excluded: Option<Vec<String>>,
-    identity: Identity,
 }
 
 impl AdamW {
     /// With a rate or a schedule: `AdamW::new(5e-5)`, `AdamW::new(warmup_linear(5e-5, 0.1))`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: AdamRule {
                 beta_1: 0.9,
                 beta_2: 0.999,
                 epsilon: 1e-8,
                 weight_decay: 0.01,
-                decay_all: false,
                 amsgrad: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            excluded: None,
-            identity: Identity::new(),
         }
     }
 
@@ -78,19 +63,6 @@ impl AdamW {
 
 impl IntoOptimizer for AdamW {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("AdamW", &self.schedule)?;
-        check_adam("AdamW", &self.rule)?;
-        Ok(Optimizer {
-            name: "AdamW",
-            rule: UpdateRule::Adam(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("AdamW")?,
-            averaging: self.ema.resolve("AdamW")?,
-            layer_decay: check_layer_decay("AdamW", self.layer_decay)?,
-            rates: check_rates("AdamW", self.rates)?,
-            excluded: self.excluded,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common.resolve("AdamW", UpdateRule::Adam(self.rule))
     }
 }

@@ -118,11 +118,11 @@ pub(super) fn average<const D: usize>(
         });
         return;
     }
-    average_of_tensors(weights, average, averaging, time);
+    average_on_tensors(weights, average, averaging, time);
 }
 
 /// Any other backend: the same as tensor operations.
-fn average_of_tensors<const D: usize>(
+fn average_on_tensors<const D: usize>(
     weights: &mut Tensor<D>,
     average: &mut Option<Tensor<1>>,
     averaging: Averaging,
@@ -186,7 +186,7 @@ mod tests {
             flex = flex.mul_scalar(1.5);
             other = other.mul_scalar(1.5);
             average(&mut flex, &mut kept, averaging, time);
-            average_of_tensors(&mut other, &mut other_kept, averaging, time);
+            average_on_tensors(&mut other, &mut other_kept, averaging, time);
             flex.clone()
                 .into_data()
                 .assert_eq(&other.clone().into_data(), true);

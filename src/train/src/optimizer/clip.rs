@@ -4,10 +4,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use stratoscope_diagnostics::rules::ConflictingArguments;
-use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_diagnostics::Result;
 
-use super::check_number;
+use super::{check_number, conflict};
 
 /// PyTorch's `clip_grad_norm_` adds it to the norm, so that nothing is divided by 0.
 const CLIP_EPSILON: f64 = 1e-6;
@@ -49,21 +48,7 @@ impl Clip {
             return Ok(Clipping::None);
         };
         if let Some((second, ..)) = given.next() {
-            let place = Place::argument("compile", "optimizer");
-            let rule = ConflictingArguments {
-                call: format!("{optimizer}::new"),
-                first: name.to_owned(),
-                first_place: place.clone(),
-                second: second.to_owned(),
-                second_place: place.clone(),
-                first_drop: place.clone(),
-                second_drop: place,
-                reason:
-                    "gradients are clipped in one way; with two, the result would depend on their order"
-                        .to_owned(),
-                arguments: Vec::new(),
-            };
-            return Err(rule.error());
+            return Err(conflict(optimizer, name, second));
         }
         check_number(optimizer, name, value)?;
         Ok(kind(value))

@@ -71,7 +71,7 @@ fn layers(variables: &[NamedParameter]) -> usize {
 }
 
 /// Whether a part of a variable's name is the embeddings, or the layer that makes an encoder's input of them.
-fn is_of_embeddings(part: &str) -> bool {
+fn is_embeddings_part(part: &str) -> bool {
     matches!(part, "embeddings" | "embeddings_project")
 }
 
@@ -79,7 +79,7 @@ fn is_of_embeddings(part: &str) -> bool {
 fn depth(name: &str, layers: usize) -> usize {
     match layer_of(name) {
         Some(layer) => layers - layer,
-        None if name.split('.').any(is_of_embeddings) => layers + 1,
+        None if name.split('.').any(is_embeddings_part) => layers + 1,
         None => 0,
     }
 }
@@ -89,14 +89,17 @@ impl Optimizer {
     pub(crate) fn layer_factors(&self, variables: &[NamedParameter]) -> HashMap<ParamId, f64> {
         let layers = layers(variables);
         let factors = variables.iter().map(|known| {
-            let factor = self.factor(self.depth(&known.name, layers), self.rate_of(&known.name));
+            let factor = self.factor(
+                self.depth(&known.name, layers),
+                self.last_match(&known.name),
+            );
             (known.id, factor)
         });
         factors.filter(|(_, factor)| *factor != 1.0).collect()
     }
 
-    /// The number of the call of `rate_for` that holds for a variable.
-    fn rate_of(&self, name: &str) -> Option<usize> {
+    /// The number of the last call of `rate_for` whose pattern matches a variable.
+    fn last_match(&self, name: &str) -> Option<usize> {
         let matches = |(pattern, _): &(String, f64)| matches(pattern, name);
         self.rates.iter().rposition(matches)
     }
@@ -125,7 +128,7 @@ impl Optimizer {
         let rates = || std::iter::once(None).chain((0..self.rates.len()).map(Some));
         let group = |(at, rate): (usize, Option<usize>)| {
             let of_it = |known: &&NamedParameter| {
-                self.depth(&known.name, layers) == at && self.rate_of(&known.name) == rate
+                self.depth(&known.name, layers) == at && self.last_match(&known.name) == rate
             };
             let decays = |known: &&NamedParameter| !self.excludes(known);
             let members = || variables.iter().filter(of_it);

@@ -32,7 +32,7 @@ impl Identity {
     }
 
     /// A changed copy: nobody trains with it yet.
-    pub(crate) fn of_a_copy(&self) -> Self {
+    pub(crate) fn without_owner(&self) -> Self {
         Self {
             owner: Arc::default(),
             made_under: self.made_under.clone(),

@@ -316,7 +316,6 @@ mod tests {
             beta_2: 0.999,
             epsilon: 1e-8,
             weight_decay: 0.01,
-            decay_all: false,
             amsgrad: false,
         };
         let gradients = [0.3, -0.2, 0.0, 1e-4, 2.0, -1.0];
@@ -348,7 +347,6 @@ mod tests {
             beta_2: 0.5,
             epsilon: 1e-12,
             weight_decay: 0.0,
-            decay_all: false,
             amsgrad: true,
         };
         let run = |amsgrad: bool| {
@@ -501,7 +499,6 @@ mod tests {
             beta_1: 0.9,
             beta_2: 0.5,
             weight_decay: 0.1,
-            decay_all: false,
         };
         let step = LionStep::new(&rule, 0.01, rule.weight_decay);
         let (mut weight, mut kept) = ([0.5_f32], [0.0_f32]);
@@ -541,7 +538,6 @@ mod tests {
             beta_2: 0.999,
             epsilon: 1e-8,
             weight_decay: 0.01,
-            decay_all: false,
             amsgrad: false,
         };
         let adam_step = AdamStep::new(&rule, 1e-2, 0.01, 3);

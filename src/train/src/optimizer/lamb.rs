@@ -4,45 +4,28 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{
-    Identity, IntoOptimizer, LambRule, Optimizer, UpdateRule, check_number, check_schedule,
-};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{IntoOptimizer, LambRule, Optimizer, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// LAMB, for batches of thousands of examples. It keeps what Adam keeps.
 #[derive(Clone, Debug)]
 pub struct Lamb {
-    schedule: Schedule,
+    common: Common,
     rule: LambRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    excluded: Option<Vec<String>>,
-    identity: Identity,
 }
 
 impl Lamb {
     /// With a rate or a schedule: `Lamb::new(1e-3)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: LambRule {
                 beta_1: 0.9,
                 beta_2: 0.999,
                 epsilon: 1e-7,
                 weight_decay: 0.0,
-                decay_all: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            excluded: None,
-            identity: Identity::new(),
         }
     }
 
@@ -73,22 +56,6 @@ impl Lamb {
 
 impl IntoOptimizer for Lamb {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("Lamb", &self.schedule)?;
-        check_number("Lamb", "beta_1", self.rule.beta_1)?;
-        check_number("Lamb", "beta_2", self.rule.beta_2)?;
-        check_number("Lamb", "epsilon", self.rule.epsilon)?;
-        check_number("Lamb", "weight_decay", self.rule.weight_decay)?;
-        Ok(Optimizer {
-            name: "Lamb",
-            rule: UpdateRule::Lamb(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("Lamb")?,
-            averaging: self.ema.resolve("Lamb")?,
-            layer_decay: check_layer_decay("Lamb", self.layer_decay)?,
-            rates: check_rates("Lamb", self.rates)?,
-            excluded: self.excluded,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common.resolve("Lamb", UpdateRule::Lamb(self.rule))
     }
 }

@@ -3,44 +3,27 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{
-    Identity, IntoOptimizer, LionRule, Optimizer, UpdateRule, check_number, check_schedule,
-};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{IntoOptimizer, LionRule, Optimizer, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Lion, which keeps half as much as Adam. Each weight moves by the rate, so rates are 3 to 10 times smaller.
 #[derive(Clone, Debug)]
 pub struct Lion {
-    schedule: Schedule,
+    common: Common,
     rule: LionRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    excluded: Option<Vec<String>>,
-    identity: Identity,
 }
 
 impl Lion {
     /// With a rate or a schedule: `Lion::new(1e-5)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: LionRule {
                 beta_1: 0.9,
                 beta_2: 0.99,
                 weight_decay: 0.0,
-                decay_all: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            excluded: None,
-            identity: Identity::new(),
         }
     }
 
@@ -66,21 +49,6 @@ impl Lion {
 
 impl IntoOptimizer for Lion {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("Lion", &self.schedule)?;
-        check_number("Lion", "beta_1", self.rule.beta_1)?;
-        check_number("Lion", "beta_2", self.rule.beta_2)?;
-        check_number("Lion", "weight_decay", self.rule.weight_decay)?;
-        Ok(Optimizer {
-            name: "Lion",
-            rule: UpdateRule::Lion(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("Lion")?,
-            averaging: self.ema.resolve("Lion")?,
-            layer_decay: check_layer_decay("Lion", self.layer_decay)?,
-            rates: check_rates("Lion", self.rates)?,
-            excluded: self.excluded,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common.resolve("Lion", UpdateRule::Lion(self.rule))
     }
 }

@@ -14,6 +14,7 @@ mod adamw;
 mod average;
 mod change;
 mod clip;
+mod decay;
 mod groups;
 mod identity;
 mod kernel;
@@ -34,7 +35,7 @@ use std::fmt;
 
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::arguments;
-use stratoscope_diagnostics::rules::InvalidArgumentValue;
+use stratoscope_diagnostics::rules::{ConflictingArguments, InvalidArgumentValue};
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
 pub use adafactor::Adafactor;
@@ -42,6 +43,7 @@ pub use adam::Adam;
 pub use adamw::AdamW;
 pub use average::Averaging;
 pub use clip::Clipping;
+pub use decay::DecayExclusion;
 pub use lamb::Lamb;
 pub use lion::Lion;
 pub use rmsprop::RMSprop;
@@ -58,7 +60,7 @@ pub(crate) use norm::{Finiteness, Squares, global_norm, squares_on_device, sum_o
 pub(crate) use on_gpu::changes_in_place;
 pub(crate) use on_slices::add_to;
 pub(crate) use rehearse::rehearse;
-pub(crate) use saved::Kept;
+pub(crate) use saved::StoredTensor;
 pub(crate) use step::{Update, apply, clip_each};
 
 use crate::schedule::Schedule;
@@ -80,9 +82,8 @@ pub struct Optimizer {
     pub layer_decay: Option<f64>,
     /// Patterns of names, and what the rate of the variables is multiplied with whose last match it is.
     pub rates: Vec<(String, f64)>,
-    /// Variables whose name contains one of these do not decay. `None`: BERT's exclusion, unless the
-    /// rule says `decay_all`.
-    pub excluded: Option<Vec<String>>,
+    /// Which variables weight decay leaves alone.
+    pub decay_exclusion: DecayExclusion,
     /// Named by a text, and so with Keras's default rate.
     pub(crate) by_name: bool,
     pub(crate) identity: Identity,
@@ -136,11 +137,7 @@ impl Optimizer {
 
     /// Whether weight decay leaves this variable alone.
     pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
-        match &self.excluded {
-            Some(names) => names.iter().any(|name| variable.name.contains(name)),
-            None if self.rule.decays_all() => false,
-            None => variable.is_undecayed(),
-        }
+        self.decay_exclusion.excludes(variable)
     }
 
     /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
@@ -153,18 +150,9 @@ impl fmt::Display for Optimizer {
     /// As it would be written, with what is in force: `AdamW::new(5e-5).weight_decay(0.01)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::new({})", self.name, self.schedule)?;
-        let decay = |f: &mut fmt::Formatter<'_>, weight_decay: f64, all: bool| {
-            write!(f, ".weight_decay({weight_decay})")?;
-            if all {
-                f.write_str(".decay_all_parameters(true)")?;
-            }
-            match &self.excluded {
-                Some(names) => write!(f, ".exclude_from_weight_decay({names:?})"),
-                None => Ok(()),
-            }
-        };
         if self.name == "AdamW" || self.weight_decay() != 0.0 {
-            decay(f, self.weight_decay(), self.rule.decays_all())?;
+            let (decay, exclusion) = (self.weight_decay(), &self.decay_exclusion);
+            write!(f, ".weight_decay({decay}){exclusion}")?;
         }
         match self.rule {
             UpdateRule::Adafactor(AdafactorRule {
@@ -216,7 +204,7 @@ pub trait IntoOptimizer {
     /// The optimizer, checked.
     ///
     /// # Errors
-    /// SC0103 for a number out of its range, SC0118 for two kinds of clipping, SC0105 for a text
+    /// SC0103 for a number out of its range, SC0118 for two methods that exclude each other, SC0105 for a text
     /// that names none.
     fn into_optimizer(self) -> Result<Optimizer>;
 }
@@ -279,20 +267,33 @@ fn bad_text(optimizer: &str, argument: &str, given: String, expects: &str) -> Bo
     rule.error()
 }
 
+/// SC0118 for two methods of an optimizer that exclude each other, with the reason that the table of arguments has.
+fn conflict(optimizer: &str, first: &str, second: &str) -> Box<Diagnostic> {
+    let known = arguments::optimizer(optimizer);
+    let argument = known.and_then(|known| arguments::find(known.arguments, first));
+    let mut conflicts = argument.into_iter().flat_map(|it| it.conflicts);
+    let reason = conflicts.find(|(other, _)| *other == second);
+    let place = Place::argument("compile", "optimizer");
+    let rule = ConflictingArguments {
+        call: format!("{optimizer}::new"),
+        first: first.to_owned(),
+        first_place: place.clone(),
+        second: second.to_owned(),
+        second_place: place.clone(),
+        first_drop: place.clone(),
+        second_drop: place,
+        reason: reason.map_or_else(String::new, |(_, reason)| (*reason).to_owned()),
+        arguments: Vec::new(),
+    };
+    rule.error()
+}
+
 /// Checks the rate of an optimizer.
 fn check_schedule(optimizer: &str, schedule: &Schedule) -> Result<()> {
     match schedule.problem() {
         Some((argument, given, expects)) => Err(bad_value(optimizer, argument, given, expects)),
         None => Ok(()),
     }
-}
-
-/// Checks the numbers that Adam and AdamW share.
-fn check_adam(optimizer: &str, rule: &AdamRule) -> Result<()> {
-    check_number(optimizer, "beta_1", rule.beta_1)?;
-    check_number(optimizer, "beta_2", rule.beta_2)?;
-    check_number(optimizer, "epsilon", rule.epsilon)?;
-    check_number(optimizer, "weight_decay", rule.weight_decay)
 }
 
 /// SC0103 for a number outside the interval that the table of arguments has for it.
@@ -306,8 +307,6 @@ fn check_number(optimizer: &str, argument: &str, number: f64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use burn::module::ParamId;
 
     use super::*;
     use crate::schedule::warmup_linear;
@@ -414,33 +413,6 @@ mod tests {
         check(SGD::new(0.1).ema_momentum(f64::NAN), Err("SC0103"));
         check(Adam::new(0.1).ema_overwrite_frequency(0), Err("SC0103"));
         check(AdamW::new(0.1).ema_overwrite_frequency(-3), Err("SC0103"));
-    }
-
-    #[test]
-    fn who_is_left_alone_by_decay() {
-        let names = ["a.LayerNorm.weight", "a.bias", "a.dense.weight"];
-        let check = |optimizer: AdamW, expected: [bool; 3]| {
-            let optimizer = optimizer.into_optimizer().expect("valid");
-            let excluded = names.map(|name| {
-                optimizer.excludes(&NamedParameter {
-                    name: name.to_owned(),
-                    id: ParamId::new(),
-                    shape: vec![1],
-                })
-            });
-            assert_eq!(excluded, expected, "{optimizer}");
-        };
-        let adamw = || AdamW::new(5e-5);
-        check(adamw(), [true, true, false]);
-        check(adamw().decay_all_parameters(true), [false; 3]);
-        check(
-            adamw().exclude_from_weight_decay(["bias"]),
-            [false, true, false],
-        );
-        check(
-            adamw().exclude_from_weight_decay(Vec::<String>::new()),
-            [false; 3],
-        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl ModuleVisitor for Sum<'_> {
         if is_flex(&gradient) {
             self.is_on_cpu = true;
             if self.sums_on_cpu {
-                self.total += of_tensor(gradient).powi(2);
+                self.total += tensor_norm(gradient).powi(2);
             }
         } else {
             self.elsewhere.push(gradient);
@@ -82,7 +82,7 @@ pub(crate) enum Squares {
 /// Σ x² of a tensor, without waiting for a GPU.
 pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     if !is_flex(&tensor) {
-        return Squares::OnDevice(Box::new(of_one(tensor)));
+        return Squares::OnDevice(Box::new(tensor_squares(tensor)));
     }
     Squares::Known(match tensor.try_into_primitive::<Flex>() {
         Ok(tensor) => kernel::sum_of_squares(&floats(&tensor.to_contiguous())),
@@ -144,7 +144,7 @@ impl Finiteness {
     /// One more tensor, without autodiff.
     pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
         match is_flex(&tensor) {
-            true => self.on_cpu &= of_tensor(tensor).is_finite(),
+            true => self.on_cpu &= tensor_norm(tensor).is_finite(),
             false => self.elsewhere.push(tensor),
         }
     }
@@ -163,16 +163,17 @@ fn flattened<const D: usize>(tensor: Tensor<D>) -> Result<Flat, Box<Tensor<D>>> 
     }
 }
 
-fn of_one<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+/// Σ x² of a tensor that is not on the CPU.
+fn tensor_squares<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
     let flat = flattened(tensor.clone()).ok();
     let sum = flat.and_then(|flat| kernels::squares(vec![flat]));
     sum.unwrap_or_else(|| kernels::sum(tensor.powi_scalar(2)))
 }
 
 /// The norm of one gradient.
-pub(super) fn of_tensor<const D: usize>(gradient: Tensor<D>) -> f64 {
+pub(super) fn tensor_norm<const D: usize>(gradient: Tensor<D>) -> f64 {
     if !is_flex(&gradient) {
-        return f64::from(of_one(gradient).into_scalar::<f32>()).sqrt();
+        return f64::from(tensor_squares(gradient).into_scalar::<f32>()).sqrt();
     }
     match gradient.try_into_primitive::<Flex>() {
         Ok(gradient) => kernel::sum_of_squares(&floats(&gradient.to_contiguous())).sqrt(),

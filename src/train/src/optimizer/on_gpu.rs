@@ -9,7 +9,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 use stratoscope_gpu::{self as kernels, AdamStep, Flat, Slots};
 
-use super::step::{Moments, Update, adam_step};
+use super::step::{Moments, Update, VariableUpdate};
 use super::{AdamRule, Clipping, UpdateRule};
 
 /// Whether variables on a GPU are changed where they lie under such an optimizer.
@@ -44,12 +44,15 @@ pub(super) fn apply<M: Module>(
     let taken = take.taken;
     let mut updated = HashMap::new();
     for ((decays, rate), group) in taken {
-        let rate = f64::from_bits(rate);
-        let own = Update {
-            rate,
-            ..update.clone()
+        let own = VariableUpdate {
+            rule: update.rule,
+            rate: f64::from_bits(rate),
+            prepare: update.prepare(update.factor),
+            decays,
+            is_measured: update.is_measured,
+            time,
         };
-        let step = numbers(&own, &rule, decays, time);
+        let step = numbers(&own, &rule);
         let (ids, slots): (Vec<ParamId>, Vec<Slots>) = group.into_iter().unzip();
         updated.extend(ids.into_iter().zip(kernels::adam(slots, step)));
     }
@@ -57,11 +60,11 @@ pub(super) fn apply<M: Module>(
 }
 
 /// The step's numbers as the kernel takes them.
-fn numbers(update: &Update, rule: &AdamRule, decays: bool, time: u64) -> AdamStep {
-    let step = adam_step(update, rule, decays, time);
+fn numbers(update: &VariableUpdate, rule: &AdamRule) -> AdamStep {
+    let step = update.adam(rule);
     AdamStep {
-        factor: update.factor as f32,
-        limit: update.clipping.limit().unwrap_or(f64::INFINITY) as f32,
+        factor: update.prepare.factor,
+        limit: update.prepare.limit,
         keep: step.keep,
         first: step.first,
         beta_2: step.beta_2,
@@ -115,7 +118,6 @@ impl ModuleMapper for Take<'_> {
         };
         let (first, second) = (moment(kept.first.take()), moment(kept.second.take()));
         let place = Tensor::from_data(TensorData::zeros::<f32, _>([0; D]), &Device::flex());
-        let decays = !self.update.undecayed.contains(&id);
         if let (Some(weights), Some(first), Some(second)) = (Flat::new(weights), first, second) {
             let slots = Slots {
                 weights,
@@ -123,7 +125,8 @@ impl ModuleMapper for Take<'_> {
                 second,
                 gradient: Some(gradient),
             };
-            let group = (decays, self.update.of(id).rate.to_bits());
+            let rate = self.update.parameter_rate(id);
+            let group = (self.update.decays(id), rate.to_bits());
             self.taken.entry(group).or_default().push((id, slots));
         }
         // Only a tensor of the autodiff device remembers that it is trained.

@@ -7,23 +7,19 @@ use burn_flex::{Flex, FlexTensor};
 
 use super::change::Change;
 use super::kernel::{
-    self, AdafactorState, AdafactorStep, AdamState, AdamStep, Pass, Prepare, RmspropStep, Touched,
+    self, AdafactorState, AdafactorStep, AdamState, AdamStep, Pass, RmspropStep, Touched,
 };
 use super::norm::{floats, is_flex};
 use super::rule::matrices;
-use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step, sgd_step};
+use super::step::{Moments, VariableUpdate};
 use super::{RmspropRule, UpdateRule};
 
-/// Changes the weights of a variable where they lie, and what is kept beside them. `decay`: whether weight decay applies to
-/// it; `time`: the step, counted from 1. Returns the change.
+/// Changes the weights of a variable where they lie, and what is kept beside them. Returns the change.
 pub(super) fn on_slices<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
-    prepare: Prepare,
-    decay: bool,
-    time: u64,
+    update: &VariableUpdate,
 ) -> Option<Change> {
     let Ok(gradient) = gradient.try_into_primitive::<Flex>() else {
         return None;
@@ -31,6 +27,7 @@ pub(super) fn on_slices<const D: usize>(
     let gradient = gradient.to_contiguous();
     let gradient = floats(&gradient);
     let count = gradient.len();
+    let prepare = update.prepare;
     let pass = Pass {
         prepare,
         is_measured: update.is_measured,
@@ -42,23 +39,23 @@ pub(super) fn on_slices<const D: usize>(
     }
     in_place(weights, |weights| match update.rule {
         UpdateRule::Adam(rule) => {
-            let step = adam_step(update, &rule, decay, time);
+            let step = update.adam(&rule);
             let numbers = |_: &[f32], _: &[f32], _: &[f32]| step;
             change = adam_on_slices(weights, &gradient, moments, pass, rule.amsgrad, numbers);
         }
         UpdateRule::Adafactor(rule) => {
-            let step = adafactor_step(update, &rule, decay, time);
+            let step = update.adafactor(&rule);
             change = adafactor_on_slices(weights, &shape, &gradient, moments, pass, step);
         }
         UpdateRule::Lamb(rule) => {
-            let step = lamb_step(update, &rule, decay, time);
+            let step = update.lamb(&rule);
             let numbers = |weights: &[f32], first: &[f32], second: &[f32]| {
                 step.for_variable(weights, [Some(first), Some(second)], &gradient, prepare)
             };
             change = adam_on_slices(weights, &gradient, moments, pass, false, numbers);
         }
         UpdateRule::Sgd(rule) => {
-            let step = sgd_step(update, &rule);
+            let step = update.sgd(&rule);
             if rule.momentum == 0.0 {
                 change = Some(kernel::sgd(weights, &gradient, pass, step));
                 return;
@@ -72,10 +69,11 @@ pub(super) fn on_slices<const D: usize>(
             );
         }
         UpdateRule::Rmsprop(rule) => {
-            change = rmsprop_on_slices(weights, &gradient, moments, pass, &rule, update.rate);
+            let step = update.rmsprop(&rule);
+            change = rmsprop_on_slices(weights, &gradient, moments, pass, &rule, step);
         }
         UpdateRule::Lion(rule) => {
-            let step = lion_step(update, &rule, decay);
+            let step = update.lion(&rule);
             let momentum = moments.first.get_or_insert_with(|| zeros(count));
             in_place(momentum, |momentum| {
                 change = Some(kernel::lion(weights, momentum, &gradient, pass, step));
@@ -164,9 +162,9 @@ fn rmsprop_on_slices(
     moments: &mut Moments,
     pass: Pass,
     rule: &RmspropRule,
-    rate: f64,
+    step: RmspropStep,
 ) -> Option<Change> {
-    let (count, step) = (gradient.len(), RmspropStep::new(rule, rate));
+    let count = gradient.len();
     let squares = moments.second.get_or_insert_with(|| zeros(count));
     // What is not kept has no elements.
     let (mut no_velocity, mut no_mean) = (zeros(0), zeros(0));

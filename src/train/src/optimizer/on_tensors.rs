@@ -3,38 +3,35 @@
 use burn::tensor::{Shape, Tensor};
 use stratoscope_gpu as kernels;
 
-use super::kernel::{AdamStep, Prepare, RmspropStep};
+use super::kernel::{AdamStep, Prepare};
 use super::rule::matrices;
-use super::step::{Moments, Update, adafactor_step, adam_step, lamb_step, lion_step};
+use super::step::{Moments, VariableUpdate};
 use super::{AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, UpdateRule};
 
-/// Changes the weights of a variable and what is kept beside them. `decay`: whether weight decay applies to it;
-/// `time`: the step, counted from 1.
+/// Changes the weights of a variable and what is kept beside them.
 pub(super) fn on_tensors<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
-    prepare: Prepare,
-    decay: bool,
-    time: u64,
+    update: &VariableUpdate,
 ) {
-    let gradient = match prepare.factor {
+    let Prepare { factor, limit } = update.prepare;
+    let gradient = match factor {
         1.0 => gradient,
         factor => gradient.mul_scalar(factor),
     };
-    let gradient = match prepare.limit {
+    let gradient = match limit {
         f32::INFINITY => gradient,
         limit => gradient.clamp(-limit, limit),
     };
     match update.rule {
-        UpdateRule::Adam(rule) => adam(weights, gradient, moments, update, &rule, decay, time),
+        UpdateRule::Adam(rule) => adam(weights, gradient, moments, update, &rule),
         UpdateRule::Sgd(rule) => sgd(weights, gradient, moments, update, &rule),
         UpdateRule::Rmsprop(rule) => rmsprop(weights, gradient, moments, update, &rule),
-        UpdateRule::Lion(rule) => lion(weights, gradient, moments, update, &rule, decay),
-        UpdateRule::Lamb(rule) => lamb(weights, gradient, moments, update, &rule, decay, time),
+        UpdateRule::Lion(rule) => lion(weights, gradient, moments, update, &rule),
+        UpdateRule::Lamb(rule) => lamb(weights, gradient, moments, update, &rule),
         UpdateRule::Adafactor(rule) => {
-            adafactor(weights, gradient, moments, update, &rule, decay, time);
+            adafactor(weights, gradient, moments, update, &rule);
         }
     }
 }
@@ -56,12 +53,10 @@ fn adam<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &AdamRule,
-    decay: bool,
-    time: u64,
 ) {
-    let step = adam_step(update, rule, decay, time);
+    let step = update.adam(rule);
     let direction = adam_direction(gradient, moments, step, rule.amsgrad);
     let remaining = weights.clone().mul_scalar(step.keep);
     *weights = remaining - direction.mul_scalar(step.size);
@@ -99,12 +94,10 @@ fn lamb<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &LambRule,
-    decay: bool,
-    time: u64,
 ) {
-    let step = lamb_step(update, rule, decay, time);
+    let step = update.lamb(rule);
     let direction = adam_direction(gradient, moments, step.adam, false);
     let remaining = weights.clone().mul_scalar(step.adam.keep);
     let norm = |values: &Tensor<D>| kernels::sum(values.clone() * values.clone()).sqrt();
@@ -120,12 +113,10 @@ fn adafactor<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &AdafactorRule,
-    decay: bool,
-    time: u64,
 ) {
-    let step = adafactor_step(update, rule, decay, time);
+    let step = update.adafactor(rule);
     let count = gradient.shape().num_elements();
     let squares = (gradient.clone() * gradient.clone()).add_scalar(step.epsilon_1);
     // Moves what is kept, which has the shape of the new value.
@@ -161,7 +152,7 @@ fn sgd<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &SgdRule,
 ) {
     let move_by = gradient.clone().mul_scalar(update.rate as f32);
@@ -183,10 +174,10 @@ fn rmsprop<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &RmspropRule,
 ) {
-    let step = RmspropStep::new(rule, update.rate);
+    let step = update.rmsprop(rule);
     let others = 1.0 - step.rho;
     let square = kept(&mut moments.second, &gradient).mul_scalar(step.rho)
         + (gradient.clone() * gradient.clone()).mul_scalar(others);
@@ -214,11 +205,10 @@ fn lion<const D: usize>(
     weights: &mut Tensor<D>,
     gradient: Tensor<D>,
     moments: &mut Moments,
-    update: &Update,
+    update: &VariableUpdate,
     rule: &LionRule,
-    decay: bool,
 ) {
-    let step = lion_step(update, rule, decay);
+    let step = update.lion(rule);
     let momentum = kept(&mut moments.first, &gradient);
     let direction =
         momentum.clone().mul_scalar(step.beta_1) + gradient.clone().mul_scalar(1.0 - step.beta_1);

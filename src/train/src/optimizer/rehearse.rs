@@ -8,15 +8,12 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use burn_flex::{Flex, FlexTensor};
 
-use super::UpdateRule;
 use super::change::{Change, Changes};
-use super::kernel::{self, AdafactorState, AdafactorStep, Elementwise, Pass, Prepare, RmspropStep};
+use super::kernel::{self, AdafactorState, AdafactorStep, Elementwise, Pass, Prepare};
 use super::norm::{floats, is_flex};
 use super::rule::matrices;
-use super::step::{
-    Moments, OptimizerState, Update, adafactor_step, adam_step, lamb_step, lion_step, prepare,
-    sgd_step,
-};
+use super::step::{Moments, OptimizerState, Update};
+use super::{StoredTensor, UpdateRule};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
@@ -56,53 +53,49 @@ impl ModuleVisitor for Rehearsal<'_> {
             true => weights.inner(),
             false => weights,
         };
-        let update = &self.update.of(param.id);
-        let prepare = prepare(update, &gradient);
+        let time = self.state.steps + 1;
+        let update = self.update.for_variable(param.id, &gradient, time);
+        let prepare = update.prepare;
         let shape = weights.dims();
         let (Some(weights), Some(gradient)) = (contiguous(weights), contiguous(gradient)) else {
             self.changes = None;
             return;
         };
-        let kept = self.state.moments.get(&param.id);
-        let kept = |of: fn(&Moments) -> Option<&Tensor<1>>| {
-            let tensor = of(kept?)?.clone();
-            contiguous(tensor)
-        };
         let kept = [
-            kept(|kept| kept.first.as_ref()),
-            kept(|kept| kept.second.as_ref()),
-            kept(|kept| kept.largest.as_ref()),
+            StoredTensor::First,
+            StoredTensor::Second,
+            StoredTensor::Largest,
         ];
+        let kept = kept.map(|kept| contiguous(self.state.kept(param.id, kept)?.clone()));
         let slices = kept.each_ref().map(|it| it.as_ref().map(floats));
         let slices = slices.each_ref().map(Option::<Cow<'_, [f32]>>::as_deref);
-        let decay = !update.undecayed.contains(&param.id);
         let (weights, gradient) = (floats(&weights), floats(&gradient));
         let rule = match update.rule {
             UpdateRule::Adam(rule) => {
-                let step = adam_step(update, &rule, decay, self.state.steps + 1);
+                let step = update.adam(&rule);
                 match rule.amsgrad {
                     true => Elementwise::AmsGrad(step),
                     false => Elementwise::Adam(step),
                 }
             }
             UpdateRule::Sgd(rule) => match rule.momentum == 0.0 {
-                true => Elementwise::Sgd(sgd_step(update, &rule)),
-                false => Elementwise::Momentum(sgd_step(update, &rule)),
+                true => Elementwise::Sgd(update.sgd(&rule)),
+                false => Elementwise::Momentum(update.sgd(&rule)),
             },
             UpdateRule::Rmsprop(rule) => Elementwise::Rmsprop {
-                step: RmspropStep::new(&rule, update.rate),
+                step: update.rmsprop(&rule),
                 has_momentum: rule.momentum != 0.0,
                 is_centered: rule.centered,
             },
-            UpdateRule::Lion(rule) => Elementwise::Lion(lion_step(update, &rule, decay)),
+            UpdateRule::Lion(rule) => Elementwise::Lion(update.lion(&rule)),
             UpdateRule::Adafactor(rule) => {
-                let step = adafactor_step(update, &rule, decay, self.state.steps + 1);
+                let step = update.adafactor(&rule);
                 let kept = self.state.moments.get(&param.id);
                 let change = adafactor(&weights, &shape, kept, &gradient, prepare, step);
                 return changes.push((param.id, change));
             }
             UpdateRule::Lamb(rule) => {
-                let step = lamb_step(update, &rule, decay, self.state.steps + 1);
+                let step = update.lamb(&rule);
                 let [first, second, _] = slices;
                 Elementwise::Adam(step.for_variable(&weights, [first, second], &gradient, prepare))
             }
@@ -121,8 +114,9 @@ fn adafactor(
     prepare: Prepare,
     step: AdafactorStep,
 ) -> Change {
-    let copy = |of: fn(&Moments) -> Option<&Tensor<1>>, count: usize| {
-        let kept = moments.and_then(of).cloned().and_then(contiguous);
+    let copy = |stored: StoredTensor, count: usize| {
+        let kept = moments.and_then(|moments| moments.tensor(stored));
+        let kept = kept.cloned().and_then(contiguous);
         kept.map_or_else(|| vec![0.0; count], |kept| floats(&kept).into_owned())
     };
     let pass = Pass {
@@ -133,12 +127,12 @@ fn adafactor(
     let mut made = |state| kernel::adafactor(&mut weights, state, gradient, pass, step);
     match matrices(shape) {
         None => {
-            let mut means = copy(|kept| kept.second.as_ref(), gradient.len());
+            let mut means = copy(StoredTensor::Second, gradient.len());
             made(AdafactorState::Vector(&mut means))
         }
         Some([count, height, width]) => {
-            let mut rows = copy(|kept| kept.rows.as_ref(), count * height);
-            let mut columns = copy(|kept| kept.columns.as_ref(), count * width);
+            let mut rows = copy(StoredTensor::Rows, count * height);
+            let mut columns = copy(StoredTensor::Columns, count * width);
             made(AdafactorState::Matrices {
                 rows: &mut rows,
                 columns: &mut columns,

@@ -4,42 +4,28 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{
-    Identity, IntoOptimizer, Optimizer, RmspropRule, UpdateRule, check_number, check_schedule,
-};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{IntoOptimizer, Optimizer, RmspropRule, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Steps by the gradient over the root of its mean square.
 #[derive(Clone, Debug)]
 pub struct RMSprop {
-    schedule: Schedule,
+    common: Common,
     rule: RmspropRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    identity: Identity,
 }
 
 impl RMSprop {
     /// With a rate or a schedule: `RMSprop::new(1e-3)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: RmspropRule {
                 rho: 0.9,
                 momentum: 0.0,
                 epsilon: 1e-7,
                 centered: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            identity: Identity::new(),
         }
     }
 
@@ -68,21 +54,7 @@ impl RMSprop {
 
 impl IntoOptimizer for RMSprop {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("RMSprop", &self.schedule)?;
-        check_number("RMSprop", "rho", self.rule.rho)?;
-        check_number("RMSprop", "momentum", self.rule.momentum)?;
-        check_number("RMSprop", "epsilon", self.rule.epsilon)?;
-        Ok(Optimizer {
-            name: "RMSprop",
-            rule: UpdateRule::Rmsprop(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("RMSprop")?,
-            averaging: self.ema.resolve("RMSprop")?,
-            layer_decay: check_layer_decay("RMSprop", self.layer_decay)?,
-            rates: check_rates("RMSprop", self.rates)?,
-            excluded: None,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common
+            .resolve("RMSprop", UpdateRule::Rmsprop(self.rule))
     }
 }

@@ -20,14 +20,39 @@ pub enum UpdateRule {
 }
 
 impl UpdateRule {
-    /// Whether biases and LayerNorm decay too.
-    pub(super) fn decays_all(&self) -> bool {
+    /// Its numbers with the names that they are written by, to be checked.
+    pub(super) fn numbers(&self) -> Vec<(&'static str, f64)> {
         match self {
-            Self::Adam(rule) => rule.decay_all,
-            Self::Lion(rule) => rule.decay_all,
-            Self::Lamb(rule) => rule.decay_all,
-            Self::Adafactor(rule) => rule.decay_all,
-            Self::Sgd(_) | Self::Rmsprop(_) => false,
+            Self::Adam(rule) => vec![
+                ("beta_1", rule.beta_1),
+                ("beta_2", rule.beta_2),
+                ("epsilon", rule.epsilon),
+                ("weight_decay", rule.weight_decay),
+            ],
+            Self::Sgd(rule) => vec![("momentum", rule.momentum)],
+            Self::Rmsprop(rule) => vec![
+                ("rho", rule.rho),
+                ("momentum", rule.momentum),
+                ("epsilon", rule.epsilon),
+            ],
+            Self::Lion(rule) => vec![
+                ("beta_1", rule.beta_1),
+                ("beta_2", rule.beta_2),
+                ("weight_decay", rule.weight_decay),
+            ],
+            Self::Lamb(rule) => vec![
+                ("beta_1", rule.beta_1),
+                ("beta_2", rule.beta_2),
+                ("epsilon", rule.epsilon),
+                ("weight_decay", rule.weight_decay),
+            ],
+            Self::Adafactor(rule) => vec![
+                ("beta_2_decay", rule.beta_2_decay),
+                ("epsilon_1", rule.epsilon_1),
+                ("epsilon_2", rule.epsilon_2),
+                ("clip_threshold", rule.clip_threshold),
+                ("weight_decay", rule.weight_decay),
+            ],
         }
     }
 }
@@ -43,8 +68,6 @@ pub struct AdamRule {
     pub epsilon: f64,
     /// Decoupled: `w -= rate · decay · w`, before the step.
     pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
     /// Whether the largest second moment so far stands in for the present one.
     pub amsgrad: bool,
 }
@@ -80,8 +103,6 @@ pub struct LionRule {
     pub beta_2: f64,
     /// Decoupled: `w -= rate · decay · w`, before the step.
     pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
 }
 
 /// The numbers of LAMB.
@@ -95,8 +116,6 @@ pub struct LambRule {
     pub epsilon: f64,
     /// Decoupled: `w -= rate · decay · w`, before the step.
     pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
 }
 
 impl LambRule {
@@ -107,7 +126,6 @@ impl LambRule {
             beta_2: self.beta_2,
             epsilon: self.epsilon,
             weight_decay: self.weight_decay,
-            decay_all: self.decay_all,
             amsgrad: false,
         }
     }
@@ -128,8 +146,6 @@ pub struct AdafactorRule {
     pub relative_step: bool,
     /// Decoupled: `w -= rate · decay · w`, before the step.
     pub weight_decay: f64,
-    /// Whether biases and LayerNorm decay too.
-    pub decay_all: bool,
 }
 
 /// A tensor that an optimizer keeps beside each trained weight.

@@ -3,11 +3,12 @@
 use burn::module::ParamId;
 use burn::tensor::Tensor;
 
+use super::step::Moments;
 use super::{OptimizerState, Slot};
 
 /// Which of the tensors that are kept beside a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum StoredTensor {
     /// Adam's mean of the gradients, Lion's momentum, or a velocity.
     First,
     /// The mean of the squared gradients.
@@ -22,7 +23,7 @@ pub(crate) enum Kept {
     Columns,
 }
 
-impl Kept {
+impl StoredTensor {
     /// All of them.
     pub(crate) const ALL: [Self; 6] = [
         Self::First,
@@ -55,33 +56,57 @@ impl Kept {
     }
 }
 
+impl Slot {
+    /// The tensor that it is kept in. No rule has two slots with the same one.
+    pub(super) fn stored(self) -> StoredTensor {
+        match self {
+            Self::Velocity | Self::Momentum | Self::M => StoredTensor::First,
+            Self::V | Self::MeanSquare | Self::VectorMeanSquare => StoredTensor::Second,
+            Self::LargestV | Self::MeanGradient => StoredTensor::Largest,
+            Self::Average => StoredTensor::Average,
+            Self::RowMeans => StoredTensor::Rows,
+            Self::ColumnMeans => StoredTensor::Columns,
+        }
+    }
+}
+
+impl Moments {
+    /// A tensor, if it is kept.
+    pub(super) fn tensor(&self, stored: StoredTensor) -> Option<&Tensor<1>> {
+        let tensor = match stored {
+            StoredTensor::First => &self.first,
+            StoredTensor::Second => &self.second,
+            StoredTensor::Largest => &self.largest,
+            StoredTensor::Average => &self.average,
+            StoredTensor::Rows => &self.rows,
+            StoredTensor::Columns => &self.columns,
+        };
+        tensor.as_ref()
+    }
+
+    fn tensor_mut(&mut self, stored: StoredTensor) -> &mut Option<Tensor<1>> {
+        match stored {
+            StoredTensor::First => &mut self.first,
+            StoredTensor::Second => &mut self.second,
+            StoredTensor::Largest => &mut self.largest,
+            StoredTensor::Average => &mut self.average,
+            StoredTensor::Rows => &mut self.rows,
+            StoredTensor::Columns => &mut self.columns,
+        }
+    }
+}
+
 impl OptimizerState {
     /// A tensor that is kept beside a parameter, flat.
-    pub(crate) fn kept(&self, id: ParamId, kept: Kept) -> Option<&Tensor<1>> {
-        let moments = self.moments.get(&id)?;
-        match kept {
-            Kept::First => moments.first.as_ref(),
-            Kept::Second => moments.second.as_ref(),
-            Kept::Largest => moments.largest.as_ref(),
-            Kept::Average => moments.average.as_ref(),
-            Kept::Rows => moments.rows.as_ref(),
-            Kept::Columns => moments.columns.as_ref(),
-        }
+    pub(crate) fn kept(&self, id: ParamId, stored: StoredTensor) -> Option<&Tensor<1>> {
+        self.moments.get(&id)?.tensor(stored)
     }
 
     /// Keeps a tensor beside a parameter.
-    pub(crate) fn keep(&mut self, id: ParamId, kept: Kept, value: Tensor<1>) {
+    pub(crate) fn keep(&mut self, id: ParamId, stored: StoredTensor, value: Tensor<1>) {
         let moments = self.moments.entry(id).or_default();
         moments.touched = None;
-        let place = match kept {
-            Kept::First => &mut moments.first,
-            Kept::Second => &mut moments.second,
-            Kept::Largest => &mut moments.largest,
-            Kept::Average => &mut moments.average,
-            Kept::Rows => &mut moments.rows,
-            Kept::Columns => &mut moments.columns,
-        };
-        *place = Some(value);
+        *moments.tensor_mut(stored) = Some(value);
     }
 
     /// Nothing kept yet, after so many steps.
@@ -94,7 +119,7 @@ impl OptimizerState {
 
     /// The size of all that is kept, in bytes.
     pub(crate) fn all_bytes(&self) -> u64 {
-        let kept = |id: &ParamId| Kept::ALL.map(|kept| self.kept(*id, kept));
+        let kept = |id: &ParamId| StoredTensor::ALL.map(|stored| self.kept(*id, stored));
         let tensors = self.moments.keys().flat_map(kept).flatten();
         let bytes = tensors.map(|tensor| tensor.dims()[0] * tensor.dtype().size());
         bytes.sum::<usize>() as u64

@@ -4,40 +4,26 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::average::Ema;
-use super::clip::Clip;
-use super::groups::{check_layer_decay, check_rates};
-use super::{
-    Identity, IntoOptimizer, Optimizer, SgdRule, UpdateRule, check_number, check_schedule,
-};
-use crate::schedule::{IntoSchedule, Schedule};
+use super::builder::Common;
+use super::{IntoOptimizer, Optimizer, SgdRule, UpdateRule};
+use crate::schedule::IntoSchedule;
 
 /// Gradient descent, with momentum if asked for.
 #[derive(Clone, Debug)]
 pub struct SGD {
-    schedule: Schedule,
+    common: Common,
     rule: SgdRule,
-    clip: Clip,
-    ema: Ema,
-    layer_decay: Option<f64>,
-    rates: Vec<(String, f64)>,
-    identity: Identity,
 }
 
 impl SGD {
     /// With a rate or a schedule: `SGD::new(0.01)`.
     pub fn new(learning_rate: impl IntoSchedule) -> Self {
         Self {
-            schedule: learning_rate.into_schedule(),
+            common: Common::new(learning_rate),
             rule: SgdRule {
                 momentum: 0.0,
                 nesterov: false,
             },
-            clip: Clip::default(),
-            ema: Ema::default(),
-            layer_decay: None,
-            rates: Vec::new(),
-            identity: Identity::new(),
         }
     }
 
@@ -56,19 +42,6 @@ impl SGD {
 
 impl IntoOptimizer for SGD {
     fn into_optimizer(self) -> Result<Optimizer> {
-        check_schedule("SGD", &self.schedule)?;
-        check_number("SGD", "momentum", self.rule.momentum)?;
-        Ok(Optimizer {
-            name: "SGD",
-            rule: UpdateRule::Sgd(self.rule),
-            schedule: self.schedule,
-            clipping: self.clip.resolve("SGD")?,
-            averaging: self.ema.resolve("SGD")?,
-            layer_decay: check_layer_decay("SGD", self.layer_decay)?,
-            rates: check_rates("SGD", self.rates)?,
-            excluded: None,
-            by_name: false,
-            identity: self.identity,
-        })
+        self.common.resolve("SGD", UpdateRule::Sgd(self.rule))
     }
 }

@@ -11,13 +11,16 @@ use burn::tensor::{Device, Tensor};
 
 use super::average::{Overwrite, average};
 use super::change::Changes;
-use super::kernel::{AdafactorStep, AdamStep, LambStep, LionStep, Prepare, SgdStep, Touched};
-use super::norm::{is_flex, of_tensor};
+use super::kernel::{
+    AdafactorStep, AdamStep, LambStep, LionStep, Prepare, RmspropStep, SgdStep, Touched,
+};
+use super::norm::{is_flex, tensor_norm};
 use super::on_gpu;
 use super::on_slices::on_slices;
 use super::on_tensors::on_tensors;
 use super::{
-    AdafactorRule, AdamRule, Averaging, Clipping, LambRule, LionRule, SgdRule, Slot, UpdateRule,
+    AdafactorRule, AdamRule, Averaging, Clipping, LambRule, LionRule, RmspropRule, SgdRule, Slot,
+    UpdateRule,
 };
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
@@ -53,14 +56,7 @@ impl OptimizerState {
 
     /// The bytes that are kept for a parameter in a slot; 0 before the first step.
     pub fn bytes(&self, id: ParamId, slot: Slot) -> u64 {
-        let kept = self.moments.get(&id).and_then(|moments| match slot {
-            Slot::Velocity | Slot::Momentum | Slot::M => moments.first.as_ref(),
-            Slot::V | Slot::MeanSquare | Slot::VectorMeanSquare => moments.second.as_ref(),
-            Slot::LargestV | Slot::MeanGradient => moments.largest.as_ref(),
-            Slot::Average => moments.average.as_ref(),
-            Slot::RowMeans => moments.rows.as_ref(),
-            Slot::ColumnMeans => moments.columns.as_ref(),
-        });
+        let kept = self.kept(id, slot.stored());
         kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
     }
 
@@ -93,13 +89,97 @@ pub(crate) struct Update {
 }
 
 impl Update {
-    /// The update of one parameter: with its rate.
-    pub(super) fn of(&self, id: ParamId) -> Self {
-        let factor = self.layer_factors.get(&id).copied().unwrap_or(1.0);
-        Self {
-            rate: self.rate * factor,
-            ..self.clone()
+    /// The learning rate of a parameter.
+    pub(super) fn parameter_rate(&self, id: ParamId) -> f64 {
+        self.rate * self.layer_factors.get(&id).copied().unwrap_or(1.0)
+    }
+
+    /// Whether weight decay applies to a parameter.
+    pub(super) fn decays(&self, id: ParamId) -> bool {
+        !self.undecayed.contains(&id)
+    }
+
+    /// What happens to the gradients that are multiplied with this factor.
+    pub(super) fn prepare(&self, factor: f64) -> Prepare {
+        let limit = self.clipping.limit().unwrap_or(f64::INFINITY);
+        Prepare {
+            factor: factor as f32,
+            limit: limit as f32,
         }
+    }
+
+    /// The update of a parameter with this gradient at the step `time`, counted from 1.
+    pub(super) fn for_variable<const D: usize>(
+        &self,
+        id: ParamId,
+        gradient: &Tensor<D>,
+        time: u64,
+    ) -> VariableUpdate {
+        let factor = match self.clipping {
+            clipping @ Clipping::PerTensor(_) => {
+                clipping.tensor_factor(tensor_norm(gradient.clone()))
+            }
+            _ => self.factor,
+        };
+        VariableUpdate {
+            rule: self.rule,
+            rate: self.parameter_rate(id),
+            prepare: self.prepare(factor),
+            decays: self.decays(id),
+            is_measured: self.is_measured,
+            time,
+        }
+    }
+}
+
+/// The update of one variable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VariableUpdate {
+    pub rule: UpdateRule,
+    /// Its learning rate.
+    pub rate: f64,
+    /// What happens to its gradient first.
+    pub prepare: Prepare,
+    /// Whether weight decay applies to it.
+    pub decays: bool,
+    /// Whether its change is measured, on the CPU.
+    pub is_measured: bool,
+    /// The step, counted from 1.
+    pub time: u64,
+}
+
+/// The numbers of the step under each rule.
+impl VariableUpdate {
+    pub fn adam(&self, rule: &AdamRule) -> AdamStep {
+        AdamStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
+    }
+
+    pub fn lamb(&self, rule: &LambRule) -> LambStep {
+        LambStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
+    }
+
+    pub fn adafactor(&self, rule: &AdafactorRule) -> AdafactorStep {
+        AdafactorStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
+    }
+
+    pub fn lion(&self, rule: &LionRule) -> LionStep {
+        LionStep::new(rule, self.rate, self.decay(rule.weight_decay))
+    }
+
+    pub fn rmsprop(&self, rule: &RmspropRule) -> RmspropStep {
+        RmspropStep::new(rule, self.rate)
+    }
+
+    pub fn sgd(&self, rule: &SgdRule) -> SgdStep {
+        SgdStep {
+            rate: self.rate as f32,
+            momentum: rule.momentum as f32,
+            nesterov: rule.nesterov,
+        }
+    }
+
+    fn decay(&self, weight_decay: f64) -> f64 {
+        if self.decays { weight_decay } else { 0.0 }
     }
 }
 
@@ -169,36 +249,19 @@ impl ModuleMapper for Step<'_> {
         let trained = tensor.is_require_grad();
         let mut weights = tensor.inner();
         let moments = self.moments.entry(id).or_default();
-        let (update, time) = (&self.update.of(id), self.time);
-        let decay = !update.undecayed.contains(&id);
+        let (update, time) = (self.update, self.time);
         let mut change = None;
         let work = AssertUnwindSafe(|| {
             let Some(gradient) = gradient else {
                 return;
             };
-            let prepare = prepare(update, &gradient);
+            let update = update.for_variable(id, &gradient, time);
             if is_flex(&weights) && is_flex(&gradient) {
-                let measured = on_slices(
-                    &mut weights,
-                    gradient,
-                    moments,
-                    update,
-                    prepare,
-                    decay,
-                    time,
-                );
+                let measured = on_slices(&mut weights, gradient, moments, &update);
                 change = measured.filter(|_| update.is_measured);
             } else {
                 moments.touched = None;
-                on_tensors(
-                    &mut weights,
-                    gradient,
-                    moments,
-                    update,
-                    prepare,
-                    decay,
-                    time,
-                );
+                on_tensors(&mut weights, gradient, moments, &update);
             }
         });
         self.panicked = panic::catch_unwind(work).err();
@@ -227,7 +290,7 @@ pub(crate) fn clip_each<M: Module>(
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let Self(clipping, given, clipped) = self;
             if let Some(gradient) = given.remove::<D>(param.id) {
-                let factor = clipping.tensor_factor(of_tensor(gradient.clone()));
+                let factor = clipping.tensor_factor(tensor_norm(gradient.clone()));
                 clipped.register::<D>(param.id, gradient.mul_scalar(factor as f32));
             }
         }
@@ -238,60 +301,6 @@ pub(crate) fn clip_each<M: Module>(
     let mut clip = Clip(clipping, gradients, GradientsParams::new());
     module.visit(&mut clip);
     clip.2
-}
-
-pub(super) fn prepare<const D: usize>(update: &Update, gradient: &Tensor<D>) -> Prepare {
-    let factor = match update.clipping {
-        clipping @ Clipping::PerTensor(_) => clipping.tensor_factor(of_tensor(gradient.clone())),
-        _ => update.factor,
-    };
-    let limit = update.clipping.limit().unwrap_or(f64::INFINITY);
-    Prepare {
-        factor: factor as f32,
-        limit: limit as f32,
-    }
-}
-
-/// The decay of a variable that decays, or not.
-fn applied(weight_decay: f64, is_decayed: bool) -> f64 {
-    if is_decayed { weight_decay } else { 0.0 }
-}
-
-/// Adam's numbers at the step `time`, for a variable that decays or not.
-pub(super) fn adam_step(update: &Update, rule: &AdamRule, decay: bool, time: u64) -> AdamStep {
-    let decay = applied(rule.weight_decay, decay || rule.decay_all);
-    AdamStep::new(rule, update.rate, decay, time)
-}
-
-/// LAMB's numbers at the step `time`, for a variable that decays or not.
-pub(super) fn lamb_step(update: &Update, rule: &LambRule, decay: bool, time: u64) -> LambStep {
-    let decay = applied(rule.weight_decay, decay || rule.decay_all);
-    LambStep::new(rule, update.rate, decay, time)
-}
-
-/// Adafactor's numbers at the step `time`, for a variable that decays or not.
-pub(super) fn adafactor_step(
-    update: &Update,
-    rule: &AdafactorRule,
-    decay: bool,
-    time: u64,
-) -> AdafactorStep {
-    let decay = applied(rule.weight_decay, decay || rule.decay_all);
-    AdafactorStep::new(rule, update.rate, decay, time)
-}
-
-/// Lion's numbers for a variable that decays or not.
-pub(super) fn lion_step(update: &Update, rule: &LionRule, decay: bool) -> LionStep {
-    let decay = applied(rule.weight_decay, decay || rule.decay_all);
-    LionStep::new(rule, update.rate, decay)
-}
-
-pub(super) fn sgd_step(update: &Update, rule: &SgdRule) -> SgdStep {
-    SgdStep {
-        rate: update.rate as f32,
-        momentum: rule.momentum as f32,
-        nesterov: rule.nesterov,
-    }
 }
 
 #[cfg(test)]
@@ -443,26 +452,9 @@ mod tests {
         let (mut left_moments, mut right_moments) = (Moments::default(), Moments::default());
         for time in 1..=4 {
             let gradient = made([3.0, -1.0, 0.0, time as f32]);
-            let prepare = prepare(case, &gradient);
-            let slices = gradient.clone();
-            on_slices(
-                &mut left,
-                slices,
-                &mut left_moments,
-                case,
-                prepare,
-                true,
-                time,
-            );
-            on_tensors(
-                &mut right,
-                gradient,
-                &mut right_moments,
-                case,
-                prepare,
-                true,
-                time,
-            );
+            let update = case.for_variable(ParamId::new(), &gradient, time);
+            on_slices(&mut left, gradient.clone(), &mut left_moments, &update);
+            on_tensors(&mut right, gradient, &mut right_moments, &update);
         }
         let values = |tensor: Tensor<D>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
         for (left, right) in values(left).into_iter().zip(values(right)) {
@@ -525,14 +517,10 @@ mod tests {
     #[test]
     fn undecayed_parameters_keep_their_size() {
         let device = Device::flex().autodiff();
-        let decayed = |all: bool, listed: bool| {
+        let decayed = |optimizer: Optimizer, is_listed: bool| {
             let mut layer = layer(&device);
-            let mut update = update(
-                AdamW::new(0.1).weight_decay(0.5).decay_all_parameters(all),
-                0.1,
-                1.0,
-            );
-            if listed {
+            let mut update = update(optimizer, 0.1, 1.0);
+            if is_listed {
                 update.undecayed = Arc::new([layer.weight.id].into());
             }
             let zero = Tensor::<2>::from_data(
@@ -549,9 +537,23 @@ mod tests {
             );
             values(&layer)[3]
         };
-        assert!((decayed(false, false) - 1.9).abs() < 1e-6);
-        assert_eq!(decayed(false, true), 2.0);
-        assert!((decayed(true, true) - 1.9).abs() < 1e-6);
+        let optimizers = [
+            AdamW::new(0.1).weight_decay(0.5).into_optimizer(),
+            // Which variables decay is said by the update alone.
+            AdamW::new(0.1)
+                .weight_decay(0.5)
+                .decay_all_parameters(true)
+                .into_optimizer(),
+            Lion::new(0.1).weight_decay(0.5).into_optimizer(),
+            Lamb::new(0.1).weight_decay(0.5).into_optimizer(),
+            Adafactor::new(0.1).weight_decay(0.5).into_optimizer(),
+        ];
+        for optimizer in optimizers {
+            let optimizer = optimizer.expect("valid");
+            let found = decayed(optimizer.clone(), false);
+            assert!((found - 1.9).abs() < 1e-6, "{optimizer}: {found}");
+            assert_eq!(decayed(optimizer.clone(), true), 2.0, "{optimizer}");
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! What labels tell before the first step: numbers for classes, classes for numbers, other orders, and
-//! one class that is nearly all. SC0307, SC0308, SC0314, SC0703.
+//! one class that is nearly all; labels without an output. SC0301, SC0307, SC0308, SC0314, SC0703.
 
 use std::collections::BTreeSet;
 
-use stratoscope_data::{Data, Dataset, Label};
+use stratoscope_data::{Data, Dataset, Example, Label};
 use stratoscope_diagnostics::rules::{
-    ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, MajorityBaseline,
+    ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, HeadWritten, LabelOutOfRange,
+    MajorityBaseline,
 };
-use stratoscope_diagnostics::{Diagnostic, Rule};
+use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::loss::Loss;
 use crate::metric::Metric;
@@ -16,6 +17,58 @@ use crate::metric::Metric;
 const TWO: usize = 2;
 /// Examples below which a share says nothing.
 const ENOUGH: usize = 20;
+
+/// The labels that a head has outputs for.
+pub(super) struct LabelRange<'a> {
+    pub head: &'a HeadWritten,
+    pub outputs: usize,
+    /// The largest label of an example.
+    pub largest: fn(&Example) -> Option<usize>,
+    pub call: &'a str,
+}
+
+impl LabelRange<'_> {
+    /// Whether an example has a label without an output.
+    pub(super) fn is_exceeded_by(&self, example: &Example) -> bool {
+        (self.largest)(example).is_some_and(|label| label >= self.outputs)
+    }
+
+    /// Whether each label has an output.
+    ///
+    /// # Errors
+    /// SC0301 for one without.
+    pub(super) fn check(&self, data: &Dataset) -> Result<()> {
+        let mut exceeding = data.examples.iter().filter(|it| self.is_exceeded_by(it));
+        let Some(first) = exceeding.next() else {
+            return Ok(());
+        };
+        let rows = 1 + exceeding.count();
+        let most = data.examples.iter().filter_map(self.largest).max();
+        Err(self.exceeded(&data.source, first, rows, most.unwrap_or_default()))
+    }
+
+    /// SC0301: so many `rows` have a label without an output, `first` is the first of them, and `most` the largest label.
+    pub(super) fn exceeded(
+        &self,
+        source: &str,
+        first: &Example,
+        rows: usize,
+        most: usize,
+    ) -> Box<Diagnostic> {
+        let rule = LabelOutOfRange {
+            label: (self.largest)(first).unwrap_or_default() as i64,
+            row: first.row,
+            rows,
+            largest: most as i64,
+            classes: self.outputs,
+            head: Some(self.head.clone()),
+            source: source.to_owned(),
+            text: Some(first.text.clone()),
+            call: self.call.to_owned(),
+        };
+        rule.error()
+    }
+}
 
 /// SC0307: all labels are numbers, and the head has classes.
 pub(super) fn floats(data: &Dataset, classes: usize, call: &str) -> Option<Diagnostic> {
@@ -139,8 +192,6 @@ pub(crate) fn label_value(label: Option<Label>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use stratoscope_data::Example;
-
     use super::*;
     use crate::{IntoLoss, MeanSquaredError, SparseCategoricalCrossentropy};
 

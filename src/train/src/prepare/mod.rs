@@ -30,8 +30,7 @@ use std::borrow::Cow;
 
 use stratoscope_data::{Data, Dataset, Encoded, Example, Label, Split, TokenReport};
 use stratoscope_diagnostics::rules::{
-    DataOfOtherHead, EmptyDataset, HeadWritten, LabelOutOfRange, MissingColumn, TextTooLong,
-    TruncatedTexts,
+    DataOfOtherHead, EmptyDataset, HeadWritten, MissingColumn, TextTooLong, TruncatedTexts,
 };
 use stratoscope_diagnostics::{Result, Rule};
 
@@ -273,22 +272,13 @@ fn with_classes<'a>(
     if data.examples.iter().any(without) {
         return Err(without_labels(data, "label"));
     }
-    let too_large = |example: &&Example| example.class().is_some_and(|class| class >= classes);
-    if let Some(first) = data.examples.iter().find(too_large) {
-        let largest = data.examples.iter().filter_map(Example::class).max();
-        let rule = LabelOutOfRange {
-            label: first.class().unwrap_or_default() as i64,
-            row: first.row,
-            rows: data.examples.iter().filter(too_large).count(),
-            largest: largest.unwrap_or_default() as i64,
-            classes,
-            head: Some(head.clone()),
-            source: data.source.clone(),
-            text: Some(first.text.clone()),
-            call: call.to_owned(),
-        };
-        return Err(rule.error());
-    }
+    let range = labels::LabelRange {
+        head,
+        outputs: classes,
+        largest: Example::class,
+        call,
+    };
+    range.check(data)?;
     let own = files.label_names();
     if are_numbered_alike(own, &data.label_names) {
         return Ok(Cow::Borrowed(data));

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Example};
-use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, LabelOutOfRange};
+use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten};
 use stratoscope_diagnostics::{Result, Rule};
 
 use super::are_generic;
+use super::labels::LabelRange;
 use crate::network::Files;
 
 /// Texts with sets of labels, numbered as the model's.
@@ -37,23 +38,13 @@ pub(super) fn checked<'a>(
         };
         return Err(rule.error());
     }
-    let largest = |example: &Example| example.classes().and_then(|it| it.last().copied());
-    let too_large = |example: &&Example| largest(example).is_some_and(|label| label >= labels);
-    if let Some(first) = data.examples.iter().find(too_large) {
-        let most = data.examples.iter().filter_map(largest).max();
-        let rule = LabelOutOfRange {
-            label: largest(first).unwrap_or_default() as i64,
-            row: first.row,
-            rows: data.examples.iter().filter(too_large).count(),
-            largest: most.unwrap_or_default() as i64,
-            classes: labels,
-            head: Some(head.clone()),
-            source: data.source.clone(),
-            text: Some(first.text.clone()),
-            call: call.to_owned(),
-        };
-        return Err(rule.error());
-    }
+    let range = LabelRange {
+        head,
+        outputs: labels,
+        largest,
+        call,
+    };
+    range.check(data)?;
     let own = files.label_names();
     let mut names = own.iter().zip(&data.label_names);
     if names.all(|(own, name)| own == name) || are_generic(own) {

@@ -7,9 +7,10 @@ use stratoscope_data::{
     Dataset, Encoded, EncodedExample, EncodedStream, Example, Stream, StreamTokens, TokensOf,
     encode_example,
 };
-use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, LabelOutOfRange};
+use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
+use super::labels::LabelRange;
 use super::{
     are_numbered_alike, choices, labels, pairs, report_truncated, sets, texts, without_labels,
     words,
@@ -33,14 +34,20 @@ pub(super) fn encode(
     (max_length, keeps_lengths): (usize, bool),
     call: &str,
 ) -> Result<EncodedStream> {
+    let range = |outputs: usize, largest: fn(&Example) -> Option<usize>| LabelRange {
+        head,
+        outputs,
+        largest,
+        call,
+    };
     let stream = match (files.task(), files.classes()) {
         (Task::Masked, _) => stream.clone(),
         (Task::Words, Some(tags)) if stream.is_tagged() => {
-            numbered(files, head, stream, (tags, words::largest_tag), call)?
+            numbered(files, stream, &range(tags, words::largest_tag))?
         }
         _ if stream.is_tagged() => return Err(of_other_head(files, stream, call)),
         (Task::Set, Some(labels)) if stream.has_label_sets() => {
-            numbered(files, head, stream, (labels, sets::largest), call)?
+            numbered(files, stream, &range(labels, sets::largest))?
         }
         _ if stream.has_label_sets() => return Err(sets_for_other_head(files, stream, call)),
         (Task::Span, _) if stream.has_answers() => stream.clone(),
@@ -51,7 +58,9 @@ pub(super) fn encode(
         }
         _ if stream.choices().is_some() => return Err(of_other_head(files, stream, call)),
         (Task::Embedding, _) if stream.is_paired() => pairs::checked_stream(files, stream, call)?,
-        (Task::Example, Some(classes)) => with_classes(files, head, stream, classes, call)?,
+        (Task::Example, Some(classes)) => {
+            with_classes(files, stream, &range(classes, Example::class))?
+        }
         (Task::Example, None) => with_numbers(stream)?,
         _ => return Err(of_other_head(files, stream, call)),
     };
@@ -180,30 +189,13 @@ pub(super) fn rows_that(
     Ok((first.unwrap_or_else(|| Example::new("")), rows))
 }
 
-/// The stream with its labels, or tags, numbered as the model's, which has so many outputs. `largest`: that of an example.
-fn numbered(
-    files: &impl Files,
-    head: &HeadWritten,
-    stream: &Stream,
-    (outputs, largest): (usize, fn(&Example) -> Option<usize>),
-    call: &str,
-) -> Result<Stream> {
+/// The stream with its labels, or tags, numbered as the model's, which has outputs for a range of them.
+fn numbered(files: &impl Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
     let counts = stream.class_counts();
     let most = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
-    if most >= outputs {
-        let (first, rows) = rows_that(stream, |it| largest(it) >= Some(outputs))?;
-        let rule = LabelOutOfRange {
-            label: largest(&first).unwrap_or_default() as i64,
-            row: first.row,
-            rows,
-            largest: most as i64,
-            classes: outputs,
-            head: Some(head.clone()),
-            source: stream.source().to_owned(),
-            text: Some(first.text),
-            call: call.to_owned(),
-        };
-        return Err(rule.error());
+    if most >= range.outputs {
+        let (first, rows) = rows_that(stream, |it| range.is_exceeded_by(it))?;
+        return Err(range.exceeded(stream.source(), &first, rows, most));
     }
     match are_numbered_alike(files.label_names(), stream.label_names()) {
         true => Ok(stream.clone()),
@@ -212,13 +204,12 @@ fn numbered(
 }
 
 /// The stream with its classes numbered as the model's.
-fn with_classes(
-    files: &impl Files,
-    head: &HeadWritten,
-    stream: &Stream,
-    classes: usize,
-    call: &str,
-) -> Result<Stream> {
+fn with_classes(files: &impl Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
+    let &LabelRange {
+        outputs: classes,
+        call,
+        ..
+    } = range;
     if stream.value_range().is_some() {
         let sample = Dataset {
             source: stream.source().to_owned(),
@@ -231,14 +222,12 @@ fn with_classes(
     if stream.num_labels() == 0 {
         return Err(unlabelled(&stream.first(1)?));
     }
-    if let Some(above) = stream
-        .class_counts()
-        .get(classes..)
-        .filter(|it| !it.is_empty())
-        && above.iter().sum::<usize>() > 0
-    {
-        let first = stream.find(|example| example.class().is_some_and(|it| it >= classes))?;
-        return Err(out_of_range(stream, head, (classes, above), first, call));
+    let counts = stream.class_counts();
+    let rows: usize = counts.iter().skip(classes).sum();
+    if rows > 0 {
+        let first = stream.find(|example| range.is_exceeded_by(example))?;
+        let first = first.unwrap_or_else(|| Example::new(""));
+        return Err(range.exceeded(stream.source(), &first, rows, counts.len() - 1));
     }
     let (own, names) = (files.label_names(), stream.label_names());
     if are_numbered_alike(own, names) {
@@ -246,29 +235,6 @@ fn with_classes(
     }
     labels::other_order(own, names, stream.source(), call).map_or(Ok(()), notice)?;
     stream.with_label_names(own)
-}
-
-/// SC0301. `above`: how many examples have each class from the model's `classes` on.
-fn out_of_range(
-    stream: &Stream,
-    head: &HeadWritten,
-    (classes, above): (usize, &[usize]),
-    first: Option<Example>,
-    call: &str,
-) -> Box<Diagnostic> {
-    let first = first.unwrap_or_else(|| Example::new(""));
-    let rule = LabelOutOfRange {
-        label: first.class().unwrap_or_default() as i64,
-        row: first.row,
-        rows: above.iter().sum(),
-        largest: (classes + above.len() - 1) as i64,
-        classes,
-        head: Some(head.clone()),
-        source: stream.source().to_owned(),
-        text: Some(first.text),
-        call: call.to_owned(),
-    };
-    rule.error()
 }
 
 pub(super) fn with_numbers(stream: &Stream) -> Result<Stream> {

@@ -4,12 +4,11 @@
 use std::borrow::Cow;
 
 use stratoscope_data::{Dataset, Example, TagScheme, Word};
-use stratoscope_diagnostics::rules::{
-    DataOfOtherHead, HeadWritten, LabelOutOfRange, TagsWithoutBegin,
-};
+use stratoscope_diagnostics::rules::{DataOfOtherHead, HeadWritten, TagsWithoutBegin};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::are_numbered_alike;
+use super::labels::LabelRange;
 use crate::context::warnings::notice;
 use crate::network::Files;
 
@@ -46,22 +45,13 @@ pub(super) fn checked<'a>(
     let mut begins = Begins::of(&data.label_names, &data.source, call);
     begins.add(&data.examples);
     begins.finding().map_or(Ok(()), notice)?;
-    let too_large = |example: &&Example| largest_tag(example).is_some_and(|tag| tag >= classes);
-    if let Some(first) = data.examples.iter().find(too_large) {
-        let largest = data.examples.iter().filter_map(largest_tag).max();
-        let rule = LabelOutOfRange {
-            label: largest_tag(first).unwrap_or_default() as i64,
-            row: first.row,
-            rows: data.examples.iter().filter(too_large).count(),
-            largest: largest.unwrap_or_default() as i64,
-            classes,
-            head: Some(head.clone()),
-            source: data.source.clone(),
-            text: Some(first.text.clone()),
-            call: call.to_owned(),
-        };
-        return Err(rule.error());
-    }
+    let range = LabelRange {
+        head,
+        outputs: classes,
+        largest: largest_tag,
+        call,
+    };
+    range.check(data)?;
     let own = files.label_names();
     if are_numbered_alike(own, &data.label_names) {
         return Ok(Cow::Borrowed(data));
@@ -108,7 +98,11 @@ impl Begins {
             let found = scheme.without_begin(&tags);
             rule.words += found.len();
             if let (None, Some(&at)) = (&rule.first, found.first()) {
-                let text = |word: &Word| example.text[word.range.clone()].to_owned();
+                // Words that a changed text does not have are reported when it is tokenized.
+                let text = |word: &Word| {
+                    let found = example.text.get(word.range.clone());
+                    found.unwrap_or_default().to_owned()
+                };
                 rule.first = Some((text(&words[at]), example.row, example.line));
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_strategy::placement::bytes;
 
 use crate::report::html::escape;
@@ -233,7 +234,7 @@ impl MemoryPlan {
         let most = self.parts.iter().map(|part| part.bytes).max().unwrap_or(0);
         let mut html = format!(
             "<div style=\"font-size:13px\"><div style=\"font-weight:600\">{}</div>\
-             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">",
+             <table style=\"{DATA_TABLE_STYLE}\">",
             escape(&self.head())
         );
         // One replica is all replicas.

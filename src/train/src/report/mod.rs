@@ -2,6 +2,7 @@
 
 pub mod comparison;
 pub mod counters;
+pub mod gradient_norms;
 pub mod held;
 pub mod history;
 pub mod html;

@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
-use stratoscope_render::html::{escape, picture, prose};
+use stratoscope_render::html::{DATA_TABLE_STYLE, escape, picture, prose};
 use stratoscope_render::text;
 
 use super::run_report::{Position, StepNumbers, StepPoint, html, latest};
@@ -140,7 +140,7 @@ impl Stop {
         let mut card = format!(
             "<div style=\"border-left:4px solid #c98a1b;padding:2px 12px;margin:4px 0;font-size:13px\">\
              <div style=\"font-weight:600\">{}</div><div style=\"margin:2px 0\">{}</div>\
-             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\">",
+             <table style=\"{DATA_TABLE_STYLE}\">",
             prose(&self.headline()),
             prose(&hit.why)
         );

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::io::{self, Write as _};
 
+use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
 use stratoscope_strategy::placement::bytes;
@@ -137,7 +138,7 @@ impl Summary {
         self.keep();
         let mut html = format!(
             "<div style=\"font-size:13px;font-weight:600\">{}</div>\
-             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
+             <table style=\"{DATA_TABLE_STYLE}\"><tr>",
             escape(self.title)
         );
         // Writing to a string cannot fail.

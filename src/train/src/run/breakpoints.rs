@@ -26,6 +26,7 @@ use stratoscope_diagnostics::Result;
 use crate::count::{Count, IntoCount};
 use crate::problem;
 use crate::report::run_report::{StepNumbers, StepPoint};
+use crate::run::median::median;
 
 /// Fewer steps say nothing about what a usual loss is.
 const FEWEST: usize = 5;
@@ -161,13 +162,13 @@ impl Condition {
         recent: &[StepPoint],
         has_passed: bool,
     ) -> Option<Found> {
-        let is_mark = |test: &Test| matches!(test, Test::Every(_));
-        let tests = self.0.iter().filter(|test| !(has_passed && is_mark(test)));
+        let is_periodic = |test: &Test| matches!(test, Test::Every(_));
+        let tests = (self.0.iter()).filter(|test| !(has_passed && is_periodic(test)));
         let mut found = tests.filter_map(|test| {
             Some(Found {
                 why: test.holds(step, recent)?,
                 written: test.to_string(),
-                is_mark: is_mark(test),
+                is_periodic: is_periodic(test),
             })
         });
         found.next()
@@ -180,7 +181,7 @@ pub(crate) struct Found {
     pub written: String,
     pub why: String,
     /// It is about the number of the step alone, and holds once.
-    pub is_mark: bool,
+    pub is_periodic: bool,
 }
 
 impl Test {
@@ -250,17 +251,6 @@ fn short(value: f64) -> String {
     match value.abs() {
         1e-3..1e4 => format!("{value:.4}"),
         _ => format!("{value:.3e}"),
-    }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        even if even.is_multiple_of(2) => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-        _ => Some(sorted[middle]),
     }
 }
 

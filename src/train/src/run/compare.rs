@@ -11,6 +11,7 @@ use crate::context::interrupt::Listening;
 use crate::network::Network;
 use crate::report::comparison::{Comparison, OtherWeights, Parted, names_of};
 use crate::report::history::History;
+use crate::run::batch_plan::BatchPosition;
 use crate::run::handle::Run;
 use crate::run::run_state::RunState;
 
@@ -28,8 +29,8 @@ struct Side {
     /// What a fork is called.
     label: String,
     history: History,
-    /// Epoch, first batch and rows of the step that is asked for.
-    batches: Vec<(u64, u64)>,
+    /// The first batches of its steps.
+    batches: Vec<BatchPosition>,
     /// Checksums of the variables by the step of the snapshot, in the order of the model.
     weights: Vec<(u64, Vec<(String, Checksum)>)>,
 }
@@ -51,7 +52,7 @@ pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison>
                 step: a.step,
                 losses: [a.loss, b.loss],
                 rows: [rows(first, batches[0])?, rows(second, batches[1])?],
-                batches,
+                batches: batches.map(|at| at.map(|it| (it.epoch, it.batch))),
             })
         }
     };
@@ -91,33 +92,36 @@ fn side<N: Network>(run: &Run<N>) -> Result<Side> {
     })
 }
 
-/// Epoch and first batch of every step that is recorded; none where steps without a record lie between them.
-fn batches<N: Network>(run: &RunState<'_, N>, skipped: u64) -> Vec<(u64, u64)> {
+/// The first batch of every step that is recorded; none where steps without a record lie between them.
+fn batches<N: Network>(run: &RunState<'_, N>, skipped: u64) -> Vec<BatchPosition> {
     if skipped > 0 {
         return Vec::new();
     }
     let epochs = run.plan.initial_epoch..run.plan.epochs;
     let starts = |epoch: u64| {
-        let group = move |batch: u64| run.courses.group(epoch, batch);
-        let begun = (run.courses.batches(epoch) > 0).then(|| group(0));
+        let group = move |batch: u64| run.batch_plan.group(epoch, batch);
+        let begun = (run.batch_plan.batches(epoch) > 0).then(|| group(0));
         let groups = std::iter::successors(begun, move |before| {
             Some(group(before.end)).filter(|next| !next.is_empty())
         });
-        groups.map(move |group| (epoch, group.start))
+        groups.map(move |group| BatchPosition {
+            epoch,
+            batch: group.start,
+        })
     };
     let all = epochs.flat_map(starts);
-    let made = all.filter(|place| !run.skipped.contains(place));
+    let made = all.filter(|begin| !run.skipped.contains(begin));
     made.take(run.progress.history.steps.len()).collect()
 }
 
 /// The rows of the data set in the batches of a step.
-fn rows<N: Network>(run: &Run<N>, place: Option<(u64, u64)>) -> Result<Vec<usize>> {
-    let Some((epoch, batch)) = place else {
+fn rows<N: Network>(run: &Run<N>, begin: Option<BatchPosition>) -> Result<Vec<usize>> {
+    let Some(BatchPosition { epoch, batch }) = begin else {
         return Ok(Vec::new());
     };
     run.with("compare", |_, run| {
-        let group = run.courses.group(epoch, batch);
-        let batches = run.courses.batches_from(epoch, group.start)?;
+        let group = run.batch_plan.group(epoch, batch);
+        let batches = run.batch_plan.batches_from(epoch, group.start)?;
         let batches = batches.take((group.end - group.start) as usize);
         let rows = batches.map(|batch| Ok(batch?.rows));
         Ok(rows.collect::<Result<Vec<_>>>()?.concat())

@@ -1,5 +1,5 @@
 //! Changes to a run between two steps: its learning rate, clipping, frozen variables, batches that are left out. Those to
-//! the sizes and examples of its batches are in `turns`.
+//! the sizes and examples of its batches are in `batch_changes`.
 //!
 //! Each change is written down with the step after which it was made. So a run that is turned back makes the changes again
 //! that came before the step it is turned back to, at their steps, and drops the others; and a checkpoint holds them.
@@ -15,11 +15,11 @@ use crate::network::Network;
 use crate::optimizer::Clipping;
 use crate::problem;
 use crate::report::history::Edit;
+use crate::run::batch_plan::{BatchChange, BatchPosition, StepPosition};
 use crate::run::checkpoint::Bits;
-use crate::run::course::{Place, Turn};
 use crate::run::epochs::Pause;
 use crate::run::handle::Run;
-use crate::run::run_state::RunState;
+use crate::run::run_state::{ComingBatch, RunState};
 use crate::run::state::ModelState;
 use crate::schedule::{Schedule, short};
 
@@ -54,8 +54,9 @@ pub(crate) enum Change {
     Train(String, bool),
     /// The epoch and the first batch of an optimizer step that is left out.
     Skip(u64, u64),
-    /// Other batches from a place on.
-    Turn(Place, Turn),
+    /// Other batches from a position on. Checkpoints call it `Turn`.
+    #[serde(rename = "Turn")]
+    Batches(StepPosition, BatchChange),
     /// The most examples of a batch that are computed at once: a device was out of memory.
     Parts(u64),
     /// Layers that are frozen until each is released, from the top down.
@@ -92,8 +93,8 @@ pub(crate) struct Dated {
 
 impl Dated {
     /// Whether it changes the batches.
-    pub(crate) fn is_turn(&self) -> bool {
-        matches!(self.change, Change::Turn(..))
+    pub(crate) fn changes_batches(&self) -> bool {
+        matches!(self.change, Change::Batches(..))
     }
 
     /// Whether the step after `step` needs it again: a device needed it, or an epoch begins with it.
@@ -126,7 +127,7 @@ impl Dated {
             Change::Skip(epoch, batch) => {
                 format!("batch {} of epoch {} left out", batch + 1, epoch + 1)
             }
-            Change::Turn(_, turn) => turn.in_words(),
+            Change::Batches(_, change) => change.in_words(),
             Change::Parts(most) => {
                 format!("batches in parts of {most}, for the memory of a device")
             }
@@ -211,9 +212,10 @@ impl<N: Network> Run<N> {
 
     pub(crate) fn skip_batch_here(&self) -> Result<Edit> {
         self.with("skip_batch", |lease, run| {
-            let Some((epoch, batch, _)) = run.coming_place() else {
+            let Some(coming) = run.coming_batch() else {
                 return Err(bad("skip_batch", "…", "a step to come: all steps are made"));
             };
+            let BatchPosition { epoch, batch } = coming.position;
             run.edit(lease, Change::Skip(epoch, batch))
         })
     }
@@ -308,11 +310,10 @@ impl<N: Network> RunState<'_, N> {
                 state.step.replicas.set_trainable(&chosen, *trainable);
             }
             Change::Skip(epoch, batch) => {
-                self.skipped.insert((*epoch, *batch));
+                let (epoch, batch) = (*epoch, *batch);
+                self.skipped.insert(BatchPosition { epoch, batch });
             }
-            Change::Turn(place, turn) => {
-                self.take_turn(*place, turn)?;
-            }
+            Change::Batches(from, change) => self.make_batch_change(*from, change)?,
             Change::Parts(most) => self.part = Some(usize::try_from(*most).unwrap_or(usize::MAX)),
             Change::Hold(layers) => state.train_layers(layers, false),
             Change::Release(layer) => state.train_layers(std::slice::from_ref(layer), true),
@@ -329,15 +330,14 @@ impl<N: Network> RunState<'_, N> {
         self.edits = kept;
         self.settings = self.base.clone();
         self.skipped.clear();
-        self.forget_turns();
+        self.forget_batch_changes();
         self.part = None;
         let dropped: Vec<Dated> = dropped;
         dropped.iter().map(Dated::listed).collect()
     }
 
-    /// The next optimizer step that is not left out: its epoch, its first batch, and how many batches before it are left
-    /// out. `None` when there are no more.
-    pub(crate) fn coming_place(&self) -> Option<(u64, u64, u64)> {
+    /// The first batch of the next optimizer step that is not left out. `None` when there are no more.
+    pub(crate) fn coming_batch(&self) -> Option<ComingBatch> {
         let progress = &self.progress;
         if progress.stops || progress.history.stopped_early {
             return None;
@@ -349,17 +349,48 @@ impl<N: Network> RunState<'_, N> {
         };
         let mut left_out = 0;
         loop {
-            let group = self.courses.group(epoch, batch);
-            if !self.skipped.contains(&(epoch, group.start)) {
+            let group = self.batch_plan.group(epoch, batch);
+            let begin = BatchPosition {
+                epoch,
+                batch: group.start,
+            };
+            if !self.skipped.contains(&begin) {
                 break;
             }
             let end = group.end;
             left_out += end - batch;
-            (epoch, batch) = match end >= self.courses.batches(epoch) {
+            (epoch, batch) = match end >= self.batch_plan.batches(epoch) {
                 true => (epoch + 1, 0),
                 false => (epoch, end),
             };
         }
-        (epoch < self.plan.epochs).then_some((epoch, batch, left_out))
+        (epoch < self.plan.epochs).then_some(ComingBatch {
+            position: BatchPosition { epoch, batch },
+            left_out,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_keep_the_name_of_a_batch_change() {
+        let from = StepPosition {
+            epoch: 1,
+            batch: 4,
+            steps: 9,
+        };
+        let change = BatchChange {
+            batch_size: Some(8),
+            ..BatchChange::default()
+        };
+        let change = Change::Batches(from, change);
+        let text = serde_json::to_string(&change).expect("text");
+        let expected = r#"{"Turn":[{"epoch":1,"batch":4,"steps":9},{"batch_size":8,"accumulation":null,"dropped":[]}]}"#;
+        assert_eq!(text, expected);
+        let read: Change = serde_json::from_str(&text).expect("what was written");
+        assert_eq!(read, change);
     }
 }

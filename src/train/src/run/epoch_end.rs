@@ -62,7 +62,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         self.run.observer.epoch_ended(&EpochEnded {
             run: self.run.number,
             record: record.clone(),
-            batches: self.run.courses.batches(epoch),
+            batches: self.run.batch_plan.batches(epoch),
             best,
         });
         self.run.progress.watch.epoch(&EpochOf {

@@ -14,7 +14,7 @@
 //!
 //! The loop can be left and entered again: all that a run needs to go on is in `StepState` and `RunState`. It is left
 //! where [`Goal`] says, and after any batch if it is interrupted. A run of `start!` is always left between two
-//! optimizer steps: micro-batches of a step that was not made are forgotten (`mark`), and computed again.
+//! optimizer steps: micro-batches of a step that was not made are forgotten (`step_undo`), and computed again.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -28,11 +28,12 @@ use crate::context::interrupt;
 use crate::network::{Files, Network};
 use crate::report::counters::Shape;
 use crate::report::stop::Hit;
-use crate::run::breaks::Seen;
+use crate::run::batch_plan::BatchPosition;
+use crate::run::check_breakpoints::Seen;
 use crate::run::lease::Lease;
-use crate::run::mark::{Counted, Mark};
 use crate::run::progress::Execution;
 use crate::run::run_state::RunState;
+use crate::run::step_undo::{Counted, StepUndo};
 use crate::step::Proposed;
 use crate::step::evaluation::{empty_tally, measured};
 use crate::step::failures::guarded;
@@ -78,7 +79,7 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub made: u64,
     pub pause: Option<Pause>,
     /// What is put back if the step is not made, where a run is left between two steps only.
-    pub mark: Option<Mark>,
+    pub undo: Option<StepUndo>,
     /// What the metrics are to count when the step is made.
     pub counted: Vec<Counted>,
     /// What was seen of the batches of the coming step.
@@ -115,7 +116,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             }
             if self.run.progress.stops {
                 // A callback has left the rest of a group out.
-                self.unmark();
+                self.commit_step();
             }
             // An epoch whose last step is made ends in the same call.
             let is_over = (self.run.progress).batches_are_over(self.run.batches_of_epoch());
@@ -162,11 +163,11 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// a thread of their own.
     fn batches(&mut self) -> Result<()> {
         let (epoch, done) = (self.run.progress.epoch, self.run.progress.batch);
-        let rest = self.run.courses.batches_from(epoch, done)?;
+        let rest = self.run.batch_plan.batches_from(epoch, done)?;
         let mut batches = Prefetch::new(rest, PREFETCHED);
         self.batch_ended = Some(Instant::now());
         let shape = Shape {
-            batches_per_epoch: self.run.courses.batches(epoch),
+            batches_per_epoch: self.run.batch_plan.batches(epoch),
             ..self.run.shape
         };
         for execution in shape.executions(done) {
@@ -214,8 +215,13 @@ impl<N: Network> Drive<'_, '_, '_, N> {
 
     /// A batch, and an optimizer step if it is the last one of its group. One that is given up has changed nothing.
     fn batch(&mut self, index: u64, batch: &Batch, is_last: bool) -> Result<()> {
-        let group = (self.run.courses).group(self.run.progress.epoch, index);
-        if (self.run.skipped).contains(&(self.run.progress.epoch, group.start)) {
+        let epoch = self.run.progress.epoch;
+        let group = self.run.batch_plan.group(epoch, index);
+        let begin = BatchPosition {
+            epoch,
+            batch: group.start,
+        };
+        if self.run.skipped.contains(&begin) {
             // Later batches have the dropout masks that they would have had.
             self.lease.step.batches += 1;
             self.run.progress.batch = index + 1;
@@ -225,7 +231,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let shares = self.run.shares(group.clone(), replicas);
         if index == group.start {
             self.between_steps()?;
-            self.mark_step();
+            self.remember_step();
             self.seen = Seen::default();
         }
 
@@ -315,7 +321,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
                 self.lease.has_learned = true;
             }
         }
-        self.unmark();
+        self.commit_step();
         self.made += 1;
         Ok(())
     }
@@ -373,7 +379,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return;
         };
         let progress = &run.progress;
-        let left = run.rest((progress.epoch, progress.batch)).batches;
+        let left = run.rest(run.next_batch()).batches;
         let running = progress.execution.as_ref();
         let rate = running.and_then(|execution| execution.learning_rate);
         run.observer.advanced(&Advanced {
@@ -385,7 +391,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             epoch_metrics: measured(&run.settings.compiled.metrics, &tallies.read()),
             learning_rate: rate.unwrap_or(progress.last_rate),
             counters: step.counters,
-            sequences_per_second: run.pace.speed(run.courses.batch_size()),
+            sequences_per_second: run.pace.speed(run.batch_plan.batch_size()),
             seconds_left: run.pace.seconds_for(left),
             workers: step.workers_now(),
         });

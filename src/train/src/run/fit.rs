@@ -26,10 +26,10 @@ use crate::prepare::{Prepared, shard};
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
+use crate::run::auto_batch_size::{BatchSizeRequest, ChosenBatchSize, choose};
+use crate::run::batch_plan::BatchPlan;
 use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
-use crate::run::choose::{Chosen, choose};
 use crate::run::class_weights::class_weights;
-use crate::run::course::Courses;
 use crate::run::edits::{Change, Dated};
 use crate::run::epochs::Goal;
 use crate::run::keep::{Keeping, SNAPSHOT_BYTES, SNAPSHOT_EVERY};
@@ -109,7 +109,7 @@ struct Ready {
     /// The learning rate in words.
     rates: String,
     /// The batches that were chosen, for `batch_size = auto`.
-    chosen: Option<Chosen>,
+    chosen: Option<ChosenBatchSize>,
 }
 
 fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
@@ -152,10 +152,14 @@ fn ready<N: Network>(
     let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
     state.files = files;
     let data = shard(data, dataset, state.step.replicas.strategy(), plan)?;
-    let written = (plan.choice, plan.batch_size);
-    let length = data.train.report().longest.min(data.train.max_length());
-    let sizes = (data.epoch_examples, length);
-    let chosen = choose(state, written, sizes, plan.recompute)?;
+    let request = BatchSizeRequest {
+        choice: plan.choice,
+        written: plan.batch_size,
+        examples: data.epoch_examples,
+        length: data.train.report().longest.min(data.train.max_length()),
+        recompute: plan.recompute,
+    };
+    let chosen = choose(state, request)?;
     if let Some(chosen) = &chosen {
         plan.batch_size = chosen.batch_size;
     }
@@ -247,14 +251,15 @@ fn begin<'a, N: Network>(
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
     unfreezing::check(lease, plan.unfreezes_every)?;
-    let courses = Courses::new(
+    let batch_plan = BatchPlan::new(
         ready.data.in_order(&plan),
         plan.shuffle.then_some(plan.seed),
         ready.data.epoch_examples,
-        (plan.batch_size, ready.shape.gradient_accumulation_steps),
+        plan.batch_size,
+        ready.shape.gradient_accumulation_steps,
     );
     let (mut progress, keeping, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
-        true => kept(lease, &plan, &ready, &courses)?,
+        true => kept(lease, &plan, &ready, &batch_plan)?,
         false => {
             let (progress, edits) = take_up(lease, &plan, &ready.shape);
             (progress, None, edits)
@@ -281,7 +286,7 @@ fn begin<'a, N: Network>(
         settings: ready.settings,
         edits: Vec::new(),
         skipped: HashSet::new(),
-        courses,
+        batch_plan,
         shape: ready.shape,
         part: None,
         signature,
@@ -312,7 +317,7 @@ fn kept<N: Network>(
     state: &mut ModelState<N>,
     plan: &FitPlan<'_>,
     ready: &Ready,
-    courses: &Courses,
+    batch_plan: &BatchPlan,
 ) -> Result<(Progress<N>, Option<Keeping>, Vec<Dated>)> {
     state.step.ensure_moments();
     let made_with = made_with(state, plan, &ready.settings, &ready.data);
@@ -325,7 +330,7 @@ fn kept<N: Network>(
             let resumed = Resuming {
                 state,
                 settings: &ready.settings,
-                courses,
+                batch_plan,
                 epochs: plan.epochs,
                 made_with: &made_with,
                 devices: devices_of(state),
@@ -337,10 +342,10 @@ fn kept<N: Network>(
             (resumed.progress, Some(resumed.run), resumed.edits)
         }
     };
-    let from = (run, state.step.steps);
+    let steps = state.step.steps;
     let keeping = match (&plan.checkpoint, plan.every) {
         (Some(folder), Some(every)) => Some(Keeping {
-            checkpoints: Checkpoints::new(folder.clone(), every, plan.keep_last, from),
+            checkpoints: Checkpoints::new(folder.clone(), every, plan.keep_last, run, steps),
             made_with,
         }),
         _ => None,

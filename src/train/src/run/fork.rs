@@ -121,7 +121,7 @@ fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'s
         base: run.base.clone(),
         edits: run.edits.clone(),
         skipped: run.skipped.clone(),
-        courses: run.courses.clone(),
+        batch_plan: run.batch_plan.clone(),
         shape: run.shape,
         part: run.part,
         signature: run.signature.clone(),

@@ -329,7 +329,7 @@ impl Pause {
 fn position<N: Network>(state: &ModelState<N>, run: &RunState<'_, N>) -> Position {
     let progress = &run.progress;
     let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
-    let batches = run.courses.batches(epoch);
+    let batches = run.batch_plan.batches(epoch);
     Position {
         step: state.step.steps,
         steps: run.settings.span.steps(),

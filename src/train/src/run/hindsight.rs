@@ -10,7 +10,6 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
 use crate::context::interrupt::Listening;
-use crate::inspect::Inspection;
 use crate::network::Network;
 use crate::problem;
 use crate::report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
@@ -138,12 +137,12 @@ impl<N: Network> RunState<'static, N> {
     /// the run was turned back, has other losses or changes.
     fn checkpointed(&self, lease: &Lease<'_, N>, step: u64, earliest: bool) -> Option<Snapshot<N>> {
         let keeping = self.keeping.as_ref()?;
-        let mut courses = self.courses.clone();
-        courses.forget_turns();
+        let mut batch_plan = self.batch_plan.clone();
+        batch_plan.forget_changes();
         let resuming = Resuming {
             state: lease,
             settings: &self.base,
-            courses: &courses,
+            batch_plan: &batch_plan,
             epochs: self.plan.epochs,
             made_with: &keeping.made_with,
             devices: self.progress.history.devices.clone(),
@@ -283,14 +282,7 @@ fn probed<N: Network>(
 ) -> Result<()> {
     let before = lease.step.replicas.running_values();
     for micro_batch in 0..coming.batches.len() {
-        let inspection = Inspection {
-            step: &lease.step,
-            settings: &run.settings,
-            files: &lease.files,
-            first_batch: coming.number,
-            batches: &coming.batches,
-        };
-        let probes = inspection.probes(micro_batch);
+        let probes = run.inspection(lease, coming).probes(micro_batch);
         let after = lease.step.replicas.running_values();
         // Also after an error.
         lease.step.replicas.set_running_values(&before);

@@ -89,8 +89,8 @@ impl<N: Network> RunState<'_, N> {
             return Ok(());
         };
         let snapshot = Snapshot::of(&state.step, &self.progress, self.edits.len());
-        let made_with = (keeping.made_with.as_slice(), self.edits.as_slice());
-        (keeping.checkpoints).write(&snapshot, state, &self.settings, made_with)?;
+        let (made_with, edits) = (&keeping.made_with, &self.edits);
+        (keeping.checkpoints).write(&snapshot, state, &self.settings, made_with, edits)?;
         self.progress.history.complete_checkpoint = keeping.checkpoints.newest();
         Ok(())
     }

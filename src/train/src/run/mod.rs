@@ -2,26 +2,26 @@
 //!
 //! `state` is a model's whole state behind its lock, `building` makes the variables of a model that was made without
 //! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
-//! state, `handle` the value that `start!` returns, `epochs` the loop, `mark` how a step that is not made is forgotten,
-//! `breakpoints` the conditions under which a run stops, `breaks` where the loop looks at them,
-//! `course` which examples each batch has, `edits` and `turns` the changes that a user makes, `fork` a
-//! second run from a place, `parts` how a batch is divided for which a device has no memory, `choose` what
-//! `batch_size = auto` takes,
-//! `epoch_end` what happens between two epochs, `progress` where a run is. `keep` calls what is kept between two steps:
+//! state, `handle` the value that `start!` returns, `epochs` the loop, `step_undo` how a step that is not made is
+//! forgotten, `breakpoints` the conditions under which a run stops, `check_breakpoints` where the loop looks at them,
+//! `batch_plan` which examples each batch has, `edits` and `batch_changes` the changes that a user makes,
+//! `variables_by_prefix` the variables that such a change names, `fork` a second run from a place, `parts` how a batch is
+//! divided for which a device has no memory, `auto_batch_size` what `batch_size = auto` takes, `epoch_end` what happens
+//! between two epochs, `progress` where a run is, `pace` how fast it is. `keep` calls what is kept between two steps:
 //! a `snapshot` in a `ring`, to which `rewind` turns back and from which `hindsight` looks back, and a `checkpoint` on disk.
 //! Both of them make steps again by `replay`. `watch` and `memory` look for what would go wrong in silence, `controls` does
 //! what the buttons below the table ask; no number of a run depends on them.
 
+mod auto_batch_size;
+pub mod batch_changes;
+pub(crate) mod batch_plan;
 pub mod breakpoints;
-mod breaks;
 pub(crate) mod building;
+mod check_breakpoints;
 pub(crate) mod checkpoint;
-mod choose;
-mod chosen;
 mod class_weights;
 pub mod compare;
 mod controls;
-pub(crate) mod course;
 pub mod edits;
 mod epoch_end;
 pub(crate) mod epochs;
@@ -31,7 +31,7 @@ pub mod handle;
 pub mod hindsight;
 pub(crate) mod keep;
 pub(crate) mod lease;
-mod mark;
+mod median;
 pub(crate) mod memory;
 pub(crate) mod pace;
 mod parts;
@@ -42,6 +42,7 @@ pub(crate) mod ring;
 pub(crate) mod run_state;
 pub(crate) mod snapshot;
 pub(crate) mod state;
-pub mod turns;
+mod step_undo;
 mod unfreezing;
+mod variables_by_prefix;
 pub(crate) mod watch;

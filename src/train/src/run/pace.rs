@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use crate::run::median::median;
+
 /// Batches that are looked back upon.
 const RECENT: usize = 32;
 
@@ -30,14 +32,7 @@ impl Pace {
 
     /// The seconds that a batch takes; `None` before the second one is over.
     fn of_a_batch(&self) -> Option<f64> {
-        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        match sorted.len() {
-            0 => None,
-            even if even.is_multiple_of(2) => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-            _ => Some(sorted[middle]),
-        }
+        median(self.recent.iter().copied())
     }
 
     /// The seconds that so many batches take.

@@ -5,7 +5,7 @@
 //! the dropout masks of a batch of its size: on the CPU a run that computes in parts of n has the bits of one with
 //! `batch_size = n` and as many more `gradient_accumulation_steps`, where n divides the batch.
 //!
-//! A device that is out of memory fails before any weight has changed: the run goes back to before the step (`mark`),
+//! A device that is out of memory fails before any weight has changed: the run goes back to before the step (`step_undo`),
 //! makes the parts smaller and tries the step again. Batches are counted as before, so that positions, executions and
 //! callbacks do not change.
 
@@ -22,17 +22,18 @@ use crate::run::edits::Change;
 use crate::run::epochs::Drive;
 use crate::run::memory::{self, AtOnce};
 use crate::run::run_state::RunState;
+use crate::step::NumberedBatch;
 
 impl<N: Network> RunState<'_, N> {
     /// The most examples of a batch that are computed at once.
     pub(crate) fn part_size(&self) -> usize {
-        let all = self.courses.batch_size();
+        let all = self.batch_plan.batch_size();
         self.part.map_or(all, |part| part.min(all)).max(1)
     }
 
     /// The parts of a whole batch.
     fn parts(&self) -> u64 {
-        self.courses.batch_size().div_ceil(self.part_size()) as u64
+        self.batch_plan.batch_size().div_ceil(self.part_size()) as u64
     }
 
     /// The sizes of the parts in which so many examples are computed.
@@ -76,34 +77,34 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let first = self.run.first_mask(self.lease.step.batches);
         let stop = interrupt::after_patience();
         if batch.size() <= self.run.part_size() {
-            return self.part((first, batch), shares, &stop);
+            let whole = NumberedBatch {
+                number: first,
+                batch,
+            };
+            return self.part(whole, shares, &stop);
         }
         let parts = batch.in_parts_of(self.run.part_size());
         // An interrupt cannot take back what earlier parts have added to the gradients of `fit!`.
         let never = Stop::when(|| false);
-        for (number, part) in (first..).zip(&parts) {
+        for (number, batch) in (first..).zip(&parts) {
             let stop = if number == first { &stop } else { &never };
-            if !self.part((number, part), shares, stop)? {
+            if !self.part(NumberedBatch { number, batch }, shares, stop)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn part(
-        &mut self,
-        (number, part): (u64, &Batch),
-        shares: &[usize],
-        stop: &Stop,
-    ) -> Result<bool> {
-        self.tried = (part.size(), part.seq);
+    /// Runs a batch, or a part of one, that the devices have room for.
+    fn part(&mut self, part: NumberedBatch<'_>, shares: &[usize], stop: &Stop) -> Result<bool> {
+        self.tried = (part.batch.size(), part.batch.seq);
         self.admit()?;
         let (step, settings) = (&mut self.lease.step, &self.run.settings);
-        let Some(outputs) = step.accumulate(settings, (number, part), shares, stop)? else {
+        let Some(outputs) = step.accumulate(settings, part, shares, stop)? else {
             self.interrupt();
             return Ok(false);
         };
-        self.record_part(part, &outputs)?;
+        self.record_part(part.batch, &outputs)?;
         if self.pause.is_some() {
             return Ok(false);
         }
@@ -129,7 +130,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             examples,
             length,
             recompute: self.run.settings.recompute,
-            is_part: examples < self.run.courses.batch_size(),
+            is_part: examples < self.run.batch_plan.batch_size(),
         }
     }
 
@@ -141,7 +142,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     pub(super) fn divide(&mut self, problem: Box<Diagnostic>) -> Result<()> {
         let least = self.lease.step.replicas.len();
         let from = self.run.part_size().min(self.tried.0.max(least));
-        let is_before = self.mark.is_some() && !self.is_updating;
+        let is_before = self.undo.is_some() && !self.is_updating;
         if !OutOfMemory::is(&problem) || !is_before || from <= least {
             return Err(problem);
         }
@@ -155,7 +156,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let rule = BatchesDivided {
             found: problem.message.clone(),
             step: self.lease.step.steps,
-            batch_size: (self.run.courses.batch_size()).min(self.run.data.train.len()),
+            batch_size: (self.run.batch_plan.batch_size()).min(self.run.data.train.len()),
             part: to,
         };
         (self.run).edit(self.lease, Change::Parts(to as u64))?;

@@ -181,7 +181,7 @@ impl<N: Network> Progress<N> {
             self.history.best_epoch = Some(self.epoch);
             let weights = || -> Result<N> {
                 let settled = state.settled()?;
-                Ok(settled.apart(settled.first()))
+                Ok(settled.independent_copy(settled.first()))
             };
             self.best = keep.then(weights).transpose()?;
         } else {
@@ -291,7 +291,7 @@ pub(crate) struct Signature {
     gradient_accumulation_steps: u64,
     batches_per_epoch: u64,
     class_weights: Option<ClassWeights>,
-    /// Of every example: its tokens or numbers, and its label.
+    /// Of every example: its tokens or numbers, its label and its other targets.
     data: Checksum,
 }
 
@@ -317,8 +317,8 @@ impl Signature {
     }
 }
 
-/// A checksum of what a data set trains on: tokens, segments, numbers and labels of every example, in
-/// its order.
+/// A checksum of what a data set trains on: tokens, segments, numbers, labels and other targets of every example, in its
+/// order.
 pub(crate) fn checksum(data: &Split) -> Checksum {
     match data {
         Split::Held(encoded) => of_tokens(encoded),
@@ -346,6 +346,7 @@ fn of_tokens(data: &Encoded) -> Checksum {
         if example.weight != 1.0 {
             bytes.extend(example.weight.to_le_bytes());
         }
+        bytes.extend(example.targets.in_checksum().bytes());
         of_examples.extend(Checksum::of(&bytes).0.to_le_bytes());
     }
     Checksum::of(&of_examples)

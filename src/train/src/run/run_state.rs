@@ -15,15 +15,16 @@ use stratoscope_diagnostics::Result;
 use crate::arguments::FitPlan;
 use crate::callbacks::Callbacks;
 use crate::context::events::{FitStarted, Observer};
+use crate::inspect::Inspection;
 use crate::network::Network;
 use crate::prepare::Prepared;
 use crate::report::counters::{Counters, Shape};
 use crate::report::history::History;
 use crate::report::run_report::ForkOf;
 use crate::report::stop::Stop;
+use crate::run::batch_plan::{BatchPlan, BatchPosition};
 use crate::run::breakpoints::Condition;
-use crate::run::breaks::Seen;
-use crate::run::course::Courses;
+use crate::run::check_breakpoints::Seen;
 use crate::run::edits::Dated;
 use crate::run::epochs::{Drive, Goal, Pause};
 use crate::run::keep::Keeping;
@@ -48,10 +49,10 @@ pub(crate) struct RunState<'a, N: Network> {
     pub base: StepSettings,
     /// The changes that were made, the oldest first.
     pub edits: Vec<Dated>,
-    /// Epoch and first batch of the steps that are left out.
-    pub skipped: HashSet<(u64, u64)>,
+    /// The first batches of the steps that are left out.
+    pub skipped: HashSet<BatchPosition>,
     /// Which examples each batch has, and which batches make a step.
-    pub courses: Courses,
+    pub batch_plan: BatchPlan,
     /// As it was planned at the begin; executions and exchanges are what they were.
     pub shape: Shape,
     /// The most examples of a batch that are computed at once; `None`: all.
@@ -95,6 +96,13 @@ pub(crate) enum Phase {
     Over,
 }
 
+/// With which batch the next optimizer step begins that is not left out.
+pub(crate) struct ComingBatch {
+    pub position: BatchPosition,
+    /// How many batches before it are left out.
+    pub left_out: u64,
+}
+
 /// The batches of the optimizer step that comes next, and what numbers its dropout masks.
 pub(crate) struct ComingStep {
     /// The first one's number in the run: that of its dropout masks. The others follow.
@@ -116,22 +124,30 @@ impl<N: Network> RunState<'_, N> {
 
     /// The batches of the epoch that it is in.
     pub(crate) fn batches_of_epoch(&self) -> u64 {
-        self.courses.batches(self.progress.epoch)
+        self.batch_plan.batches(self.progress.epoch)
     }
 
-    /// What it counts from a batch of an epoch to its end.
-    pub(crate) fn rest(&self, place: (u64, u64)) -> Counters {
-        self.courses.rest(place, self.plan.epochs, &self.shape)
+    /// The next batch of the epoch that it is in.
+    pub(crate) fn next_batch(&self) -> BatchPosition {
+        BatchPosition {
+            epoch: self.progress.epoch,
+            batch: self.progress.batch,
+        }
+    }
+
+    /// What it counts from a batch to its end.
+    pub(crate) fn rest(&self, from: BatchPosition) -> Counters {
+        (self.batch_plan).rest(from, self.plan.epochs, &self.shape)
     }
 
     /// How many examples each replica sees in these batches of the epoch.
     pub(crate) fn shares(&self, batches: Range<u64>, replicas: usize) -> Vec<usize> {
         let epoch = self.progress.epoch;
-        if let Some(shares) = self.courses.shares(epoch, batches.clone()) {
+        if let Some(shares) = self.batch_plan.shares(epoch, batches.clone()) {
             return shares;
         }
         let mut shares = vec![0; replicas];
-        for size in self.courses.sizes(epoch, batches) {
+        for size in self.batch_plan.sizes(epoch, batches) {
             for part in self.part_sizes(size) {
                 for (share, own) in shares.iter_mut().zip(even_shares(part, replicas)) {
                     *share += own;
@@ -143,18 +159,34 @@ impl<N: Network> RunState<'_, N> {
 
     /// What the next optimizer step computes with; `None` when there are no more.
     pub(crate) fn coming_step(&self, state: &ModelState<N>) -> Result<Option<ComingStep>> {
-        let Some((epoch, first_batch, left_out)) = self.coming_place() else {
+        let Some(ComingBatch { position, left_out }) = self.coming_batch() else {
             return Ok(None);
         };
-        let group = self.courses.group(epoch, first_batch);
-        let rest = self.courses.batches_from(epoch, first_batch)?;
-        let count = (group.end - first_batch) as usize;
+        let BatchPosition { epoch, batch } = position;
+        let group = self.batch_plan.group(epoch, batch);
+        let rest = self.batch_plan.batches_from(epoch, batch)?;
+        let count = (group.end - batch) as usize;
         let batches: Vec<Batch> = rest.take(count).collect::<Result<_>>()?;
         let parts = batches.into_iter().flat_map(|batch| self.in_parts(batch));
         Ok(Some(ComingStep {
             number: self.first_mask(state.step.batches + left_out),
             batches: parts.collect(),
         }))
+    }
+
+    /// A look at the model before a step of this run, which is only read.
+    pub(crate) fn inspection<'i>(
+        &'i self,
+        model: &'i ModelState<N>,
+        coming: &'i ComingStep,
+    ) -> Inspection<'i, N> {
+        Inspection {
+            step: &model.step,
+            settings: &self.settings,
+            files: &model.files,
+            first_batch: coming.number,
+            batches: &coming.batches,
+        }
     }
 
     /// Runs the loop until the goal is reached, the run is interrupted or there are no more steps.
@@ -181,7 +213,7 @@ impl<N: Network> RunState<'_, N> {
             goal,
             made: 0,
             pause: None,
-            mark: None,
+            undo: None,
             counted: Vec::new(),
             seen: Seen::default(),
             batch_ended: None,
@@ -219,9 +251,9 @@ impl<N: Network> RunState<'_, N> {
 
     /// Brings what listeners hear at the begin of a call up to date: the sizes that hold now.
     fn tell(&mut self, counters: Counters) {
-        let (epoch, batch) = (self.progress.epoch, self.progress.batch);
-        let planned = match self.edits.iter().any(Dated::is_turn) {
-            true => counters.and(&self.rest((epoch, batch))),
+        let epoch = self.progress.epoch;
+        let planned = match self.edits.iter().any(Dated::changes_batches) {
+            true => counters.and(&self.rest(self.next_batch())),
             false => self
                 .shape
                 .counters(self.plan.epochs - self.plan.initial_epoch),
@@ -229,9 +261,9 @@ impl<N: Network> RunState<'_, N> {
         let started = &mut self.started;
         started.counters = counters;
         started.planned = planned;
-        started.batch_size = self.courses.batch_size();
-        started.batches_per_epoch = self.courses.batches(epoch.min(self.plan.epochs - 1));
-        started.examples = self.data.train.len() - self.courses.dropped().len();
+        started.batch_size = self.batch_plan.batch_size();
+        started.batches_per_epoch = self.batch_plan.batches(epoch.min(self.plan.epochs - 1));
+        started.examples = self.data.train.len() - self.batch_plan.dropped().len();
     }
 
     /// What was measured so far.

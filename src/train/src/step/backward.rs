@@ -105,14 +105,16 @@ pub(super) fn forward_backward_of<N: Network>(
         let Some(part) = part else {
             return (accumulated, None);
         };
-        let place = (network, &devices[index], index);
-        let outputs = pass_of_replica(
-            place,
-            (&part, share),
-            &mut accumulated,
-            (&pass, alone),
-            &stop,
-        );
+        let own = ReplicaPass {
+            network,
+            device: &devices[index],
+            replica: index,
+            part: &part,
+            share,
+            pass: &pass,
+            alone,
+        };
+        let outputs = own.run(&mut accumulated, &stop);
         let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
         (accumulated, outputs)
     };
@@ -134,38 +136,56 @@ pub(super) fn forward_backward_of<N: Network>(
     Ok((accumulated, Some(outputs)))
 }
 
-/// One replica's part of a batch forward and backward: its gradients are added to what it has accumulated. `share`: the
-/// examples that it sees in the whole step. `alone`: its gradients are those of the step, so that on a GPU their norm is
-/// read together with the outputs. `None` where the batch was given up.
-pub(super) fn pass_of_replica<N: Network>(
-    (network, device, replica): (&N, &Device, usize),
-    (part, share): (&Batch, usize),
-    accumulated: &mut Accumulated,
-    (pass, alone): (&Pass, bool),
-    stop: &Stop,
-) -> Option<std::result::Result<PartOutputs, String>> {
-    let forward = || network.logits(part, pass.dropout.mode(replica), device);
-    let forward = || Recorded::during(pass.recompute, forward);
-    let (logits, recorded) = stop.during(|| pass.precision.during(forward));
-    if stop.is_given_up() {
-        return None;
-    }
-    let loss = (pass.loss, pass.class_weights.as_ref());
-    let sum = weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref());
-    // scale · Σ loss / examples of the step.
-    let mean = sum.clone().div_scalar(share as f64 / pass.scale);
-    let backward = || recorded.backward(&mean, network);
-    let gradients = stop.during(|| pass.precision.during(backward));
-    // From here on the batch counts, on all replicas.
-    if !stop.commit() {
-        return None;
-    }
-    accumulated.add(network, gradients);
-    let mut squares = Vec::new();
-    if alone {
-        let gradients = accumulated.take();
-        squares = squares_on_device(network, &gradients).unwrap_or_default();
+/// One replica's part of a batch, to be run forward and backward.
+pub(super) struct ReplicaPass<'a, N: Network> {
+    pub network: &'a N,
+    pub device: &'a Device,
+    /// The replica's number: dropout masks depend on it.
+    pub replica: usize,
+    pub part: &'a Batch,
+    /// The examples that the replica sees in the whole step.
+    pub share: usize,
+    pub pass: &'a Pass,
+    /// Its gradients are those of the step, so that on a GPU their norm is read together with the outputs.
+    pub alone: bool,
+}
+
+impl<N: Network> ReplicaPass<'_, N> {
+    /// Runs it, and adds the gradients to what the replica has accumulated. `None` where the batch was given up.
+    pub(super) fn run(
+        self,
+        accumulated: &mut Accumulated,
+        stop: &Stop,
+    ) -> Option<std::result::Result<PartOutputs, String>> {
+        let Self {
+            network,
+            part,
+            pass,
+            ..
+        } = self;
+        let forward = || network.logits(part, pass.dropout.mode(self.replica), self.device);
+        let forward = || Recorded::during(pass.recompute, forward);
+        let (logits, recorded) = stop.during(|| pass.precision.during(forward));
+        if stop.is_given_up() {
+            return None;
+        }
+        let loss = (pass.loss, pass.class_weights.as_ref());
+        let sum = weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref());
+        // scale · Σ loss / examples of the step.
+        let mean = sum.clone().div_scalar(self.share as f64 / pass.scale);
+        let backward = || recorded.backward(&mean, network);
+        let gradients = stop.during(|| pass.precision.during(backward));
+        // From here on the batch counts, on all replicas.
+        if !stop.commit() {
+            return None;
+        }
         accumulated.add(network, gradients);
+        let mut squares = Vec::new();
+        if self.alone {
+            let gradients = accumulated.take();
+            squares = squares_on_device(network, &gradients).unwrap_or_default();
+            accumulated.add(network, gradients);
+        }
+        Some(read(Some(sum.inner()), logits.inner(), squares))
     }
-    Some(read(Some(sum.inner()), logits.inner(), squares))
 }

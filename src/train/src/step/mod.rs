@@ -35,4 +35,6 @@ mod update;
 pub(crate) mod workers;
 
 pub(crate) use saved::SavedStep;
-pub(crate) use state::{LossSum, Proposal, Proposed, StepRecorded, StepSettings, StepState};
+pub(crate) use state::{
+    LossSum, NumberedBatch, Proposal, Proposed, StepRecorded, StepSettings, StepState,
+};

@@ -16,7 +16,7 @@ use super::exchange::{ExchangeMode, Exchanged};
 use super::failures::guarded;
 use super::forward::{BatchOutputs, named_by_device, read};
 use super::loss_scale::unscaled;
-use super::{StepSettings, StepState};
+use super::{NumberedBatch, StepSettings, StepState};
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 
@@ -36,15 +36,16 @@ impl<N: Network> StepState<N> {
         }
     }
 
-    /// The gradients of the coming step, whose batches these are, with the number of the first in the run: of each replica over its own examples, as the
-    /// optimizer would get them without an exchange. `None` where the work was given up.
+    /// The gradients of the coming step, whose batches these are, numbered in the run from `first` on: of each replica over
+    /// its own examples, as the optimizer would get them without an exchange. `None` where the work was given up.
     ///
     /// # Errors
     /// SC0907 if a device fails.
     pub(crate) fn coming_gradients(
         &self,
         settings: &StepSettings,
-        (first, batches): (u64, &[Batch]),
+        first: u64,
+        batches: &[Batch],
         shares: &[usize],
         stop: &Stop,
     ) -> Result<Option<Vec<GradientsParams>>> {
@@ -155,16 +156,16 @@ impl<N: Network> StepState<N> {
         modules
     }
 
-    /// The outputs of a batch of the coming step, `index` batches after the next one: with the masks of that batch, so
-    /// that its loss is the one that training will see; without `training` as in evaluation. `taps`, one for each
-    /// replica or none, see what the layers of that replica compute. `None` where the work was given up.
+    /// The outputs of a batch of the coming step: with the masks of that batch, so that its loss is the one that training
+    /// will see; without `training` as in evaluation. `taps`, one for each replica or none, see what the layers
+    /// of that replica compute. `None` where the work was given up.
     ///
     /// # Errors
     /// SC0907, naming the device that failed.
     pub(crate) fn coming_outputs(
         &self,
         settings: &StepSettings,
-        (number, batch): (u64, &Batch),
+        NumberedBatch { number, batch }: NumberedBatch<'_>,
         training: bool,
         taps: &[Taps],
         stop: &Stop,

@@ -53,6 +53,13 @@ pub(crate) struct StepSettings {
     pub measures_updates: bool,
 }
 
+/// A batch with its number in the run, which is that of its dropout masks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumberedBatch<'a> {
+    pub number: u64,
+    pub batch: &'a Batch,
+}
+
 /// The sum of the losses of some examples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossSum {
@@ -228,16 +235,16 @@ impl<N: Network> StepState<N> {
         schedule.rate(step, settings.span.planned()) * settings.rate_factor
     }
 
-    /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `number` is that of
-    /// its dropout masks, `shares` are the examples that each replica sees in the whole step. `None` where the batch was given up, because an
-    /// interrupt came and it took long: then nothing has changed.
+    /// Runs a batch forward and backward on all replicas and adds its gradients to those of the step. `shares` are the
+    /// examples that each replica sees in the whole step. `None` where the batch was given up, because an interrupt came
+    /// and it took long: then nothing has changed.
     ///
     /// # Errors
     /// SC0907 if a device fails.
     pub(crate) fn accumulate(
         &mut self,
         settings: &StepSettings,
-        (number, batch): (u64, &Batch),
+        NumberedBatch { number, batch }: NumberedBatch<'_>,
         shares: &[usize],
         stop: &Stop,
     ) -> Result<Option<BatchOutputs>> {

@@ -13,7 +13,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
-use super::{StepSettings, StepState};
+use super::{NumberedBatch, StepSettings, StepState};
 use crate::arguments::class_weight::weighted_sum;
 use crate::loss::{Loss, own};
 use crate::network::Network;
@@ -22,17 +22,16 @@ use crate::network::Network;
 pub(crate) const OUTPUTS: &str = "outputs";
 
 impl<N: Network> StepState<N> {
-    /// Runs a batch of the coming step forward and backward; `number` is its number in the run, and `shares` how many
-    /// examples each replica has in the whole step. `taps`, one for each replica, see all outputs of layers, the loss, and
-    /// the gradients by them and by the parameters. Where a label has no output there is no loss: it is NaN. `None` where
-    /// the work was given up.
+    /// Runs a batch of the coming step forward and backward; `shares` are the examples that each replica has in the whole
+    /// step. `taps`, one for each replica, see all outputs of layers, the loss, and the gradients by them and by the
+    /// parameters. Where a label has no output there is no loss: it is NaN. `None` where the work was given up.
     ///
     /// # Errors
     /// SC0907, naming the device that failed.
     pub(crate) fn coming_traced(
         &self,
         settings: &StepSettings,
-        (number, batch): (u64, &Batch),
+        NumberedBatch { number, batch }: NumberedBatch<'_>,
         shares: &[usize],
         taps: &[Taps],
         stop: &Stop,

@@ -45,8 +45,8 @@ impl<N: Network> StepState<N> {
             }
             ExchangeMode::LocalSgd { .. } => {
                 self.begin_own_updates(rate, settings);
-                let changes =
-                    self.update_own((gradients, norms), &shares, (rate, wait), settings)?;
+                let inputs = self.own_inputs(gradients, norms, &shares);
+                let changes = self.update(inputs, rate, settings, wait)?;
                 self.own_updates_made(rate, settings);
                 self.local.steps += 1;
                 self.local.examples.resize(shares.len(), 0);
@@ -87,19 +87,19 @@ impl<N: Network> StepState<N> {
         Ok((made, changes))
     }
 
-    /// Each replica of this process with examples makes an update with its own gradients.
-    pub(super) fn update_own(
-        &mut self,
-        (gradients, norms): (Vec<GradientsParams>, Vec<f64>),
+    /// What each replica updates its own weights with: its own gradients, and nothing where it has no examples or another
+    /// process computes it.
+    pub(super) fn own_inputs(
+        &self,
+        gradients: Vec<GradientsParams>,
+        norms: Vec<f64>,
         shares: &[usize],
-        (rate, wait): (f64, bool),
-        settings: &StepSettings,
-    ) -> Result<Changes> {
+    ) -> Vec<Input> {
         let inputs = gradients.into_iter().zip(norms).zip(shares).enumerate();
         let inputs = inputs.map(|(replica, (input, &share))| {
             (share > 0 && self.computes(replica)).then_some(input)
         });
-        self.update(inputs.collect(), rate, settings, wait)
+        inputs.collect()
     }
 
     /// Every copy of the variables makes an update with the same gradients, which were computed elsewhere.
@@ -186,8 +186,8 @@ impl<N: Network> StepState<N> {
     }
 
     /// Every copy of the variables makes an update with its gradients, if it has any. Returns how much that has changed one
-    /// copy, where it is measured.
-    fn update(
+    /// copy, where it is measured. With `wait` the devices have finished when it returns.
+    pub(super) fn update(
         &mut self,
         inputs: Vec<Input>,
         rate: f64,

@@ -1,7 +1,7 @@
 //! `BertForTokenClassification` from words and tags to entities: training, strategies, evaluation, prediction, saving, and
 //! what is wrong with data.
 
-use stratoscope_data::Dataset;
+use stratoscope_data::{Annotation, Dataset};
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
     ParameterServerStrategy, Strategy, cpu, scope,
@@ -228,4 +228,29 @@ fn bad_data_is_refused_in_words() {
         .compile(plain_args().metrics([entity_f1()]))
         .expect_err("it is refused");
     assert_eq!(problem.code, "SC0103");
+}
+
+#[test]
+fn a_run_is_not_resumed_with_other_tags() {
+    let (folder, checkpoints) = (tiny_bert(0.0), TempDir::new().expect("a temporary folder"));
+    let run = |data: &Dataset, resumes: bool| {
+        let model = tagger(&folder, 4);
+        model.compile(args()).expect("valid arguments");
+        let fit = FitArgs::new().batch_size(8).seed(3).verbose(false);
+        match resumes {
+            true => model.fit(data, fit.resume_from(checkpoints.path())),
+            false => model.fit(data, fit.checkpoint(checkpoints.path()).every(1)),
+        }
+    };
+    let data = tagged(24);
+    run(&data, false).expect("it trains");
+    let mut other = data.clone();
+    let example = &mut other.examples[0];
+    let mut words = example.words().expect("it has words").to_vec();
+    words[0].tag = words[0].tag.map(|tag| (tag + 1) % 4);
+    example.annotation = Some(Annotation::Words(words).into());
+    let refused = run(&other, true).expect_err("another tag");
+    assert_eq!(refused.code, "SC0527");
+    assert!(refused.message.contains("`training data`"), "{refused}");
+    run(&data, true).expect("the same tags");
 }

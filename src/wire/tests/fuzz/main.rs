@@ -140,7 +140,7 @@ fn to_cells() -> impl Strategy<Value = ToCells> {
         Just(ToCells::Interrupt),
         Just(ToCells::Shown),
         vec(any::<String>(), 0..4).prop_map(|codes| ToCells::Deny { codes }),
-        any::<String>().prop_map(|text| ToCells::InputReply { text }),
+        any::<Option<String>>().prop_map(|text| ToCells::InputReply { text }),
     ]
 }
 

@@ -94,7 +94,7 @@ impl Team {
                 Err(_) if asked() => return Err(NotFormed::Interrupted),
                 // What MPI or NCCL refuses, it refuses again.
                 Err(fault @ (Fault::Failed(_) | Fault::Refused(_)))
-                    if self.policy().transport != Transport::Tcp =>
+                    if self.communication().transport != Transport::Tcp =>
                 {
                     return Err(NotFormed::Unconnected(fault));
                 }
@@ -139,7 +139,7 @@ impl Team {
         let mut state = self.shared.state.lock();
         loop {
             let members = neighbors(&state);
-            let policy = self.policy();
+            let policy = self.loss_policy();
             let least = policy.min_workers.min(state.seats.len() + 1);
             if members.len() + 1 >= least {
                 return Ok((state.version, members));
@@ -166,8 +166,8 @@ impl Team {
             return Ok((generation, super::alone()));
         };
         let number = self.next_number();
-        let policy = self.policy();
-        let transport = policy.transport;
+        let communication = self.communication();
+        let transport = communication.transport;
         let name = match transport {
             Transport::Nccl => Some(nccl::new_name()?),
             Transport::Tcp | Transport::Mpi => None,
@@ -221,7 +221,7 @@ impl Team {
         let left = shared.hop(generation, last.id)?;
         let mut chain = Chain::new(0, size, left, right)?;
         if let Some(name) = name {
-            let device = policy.cuda_device.unwrap_or(0);
+            let device = communication.cuda_device.unwrap_or(0);
             let nccl = Nccl::join(&name, (0, size), device, shared.settings.patience)?;
             nccl.wait()?;
             chain = chain.with(nccl)?;

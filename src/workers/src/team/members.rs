@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use stratoscope_os::process::die_with_parent;
 
-use super::{Event, LOOK, Launch, Member, Shared, Source, What};
+use super::{Event, EventKind, LOOK, Launch, Member, Shared, WorkerSource};
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::hello::{Hello, Process, Role};
 use crate::link::Link;
 use crate::listener::Visitor;
 use crate::message::Pulse;
-use crate::worker::Place;
+use crate::worker::ChiefAddress;
 
 /// Tells a worker that was started the chief's address.
 pub const CHIEF_VARIABLE: &str = "STRATOSCOPE_WORKER_CHIEF";
@@ -36,12 +36,12 @@ pub(super) const KEY_FILE: &str = "key.pem";
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Where a worker that was started finds its chief, and the file with the key; `None` in another process.
-pub fn place_in_environment() -> Option<(Place, PathBuf)> {
+pub fn chief_in_environment() -> Option<(ChiefAddress, PathBuf)> {
     let variable = |name| std::env::var(name).ok();
     let chief: SocketAddr = variable(CHIEF_VARIABLE)?.parse().ok()?;
     let member: u64 = variable(MEMBER_VARIABLE)?.parse().ok()?;
     let key = std::env::var_os(KEY_VARIABLE)?;
-    Some((Place::Dial(chief, member), key.into()))
+    Some((ChiefAddress::Dial(chief, member), key.into()))
 }
 
 impl Shared {
@@ -131,7 +131,7 @@ impl Shared {
         };
         let closers = vec![commands.closer()?, answers.closer()?];
         let mut state = self.state.lock();
-        let is_awaited = matches!(self.source, Source::Awaited(_));
+        let is_awaited = matches!(self.source, WorkerSource::Awaited(_));
         let seat = (1..)
             .zip(&state.seats)
             .position(|(number, it)| match is_awaited {
@@ -147,7 +147,7 @@ impl Shared {
         let it = &mut state.seats[index];
         it.coming = None;
         it.next = None;
-        it.failures = 0;
+        (it.failures, it.lasting_failures) = (0, 0);
         let was_taken = std::mem::replace(&mut it.was_taken, true);
         it.member = Some(Member {
             id,
@@ -165,7 +165,7 @@ impl Shared {
                 seat: index + 1,
                 process: Some(process),
                 after: self.begun.elapsed(),
-                what: What::Came,
+                kind: EventKind::Came,
             });
         }
         drop(state);
@@ -201,25 +201,25 @@ impl Shared {
             }
         }
         if let Some(reason) = failed {
-            self.failed(&mut state, index, reason);
+            self.failed(&mut state, index, &Fault::Failed(reason));
             return;
         }
         let it = &mut state.seats[index];
-        let replaces = self.policy.lock().replaces || !it.was_taken;
+        let replaces = self.loss_policy.lock().replaces || !it.was_taken;
         if !replaces || it.next.is_some_and(|next| Instant::now() < next) {
             return;
         }
         let id = self.members.fetch_add(1, Ordering::SeqCst);
         match &self.source {
-            Source::Awaited(_) => {}
-            Source::Started(_, launch) => {
+            WorkerSource::Awaited(_) => {}
+            WorkerSource::Started(_, launch) => {
                 it.coming = Some((id, Instant::now()));
                 match self.started(index, id, launch.as_ref()) {
                     Ok(child) => it.child = Some(child),
-                    Err(error) => self.failed(&mut state, index, error.to_string()),
+                    Err(error) => self.failed(&mut state, index, &Fault::Broken(error.to_string())),
                 }
             }
-            Source::At(addresses) => {
+            WorkerSource::At(addresses) => {
                 let address = addresses[index].1;
                 it.coming = Some((id, Instant::now()));
                 drop(state);
@@ -227,7 +227,7 @@ impl Shared {
                 let call = move || {
                     if let Err(fault) = calls.call(id, address) {
                         let mut state = calls.state.lock();
-                        calls.failed(&mut state, index, fault.to_string());
+                        calls.failed(&mut state, index, &fault);
                     }
                 };
                 let thread = std::thread::Builder::new().name("call".to_owned());
@@ -236,8 +236,9 @@ impl Shared {
         }
     }
 
-    /// Nobody came for a seat: the next attempt is later.
-    fn failed(&self, state: &mut super::State, index: usize, reason: String) {
+    /// Nobody came for a seat: the next attempt is later. A worker at an address may only not listen yet.
+    fn failed(&self, state: &mut super::State, index: usize, fault: &Fault) {
+        let reason = fault.to_string();
         let after = self.begun.elapsed();
         let it = &mut state.seats[index];
         it.coming = None;
@@ -246,6 +247,7 @@ impl Shared {
             let _ = child.wait();
         }
         it.failures += 1;
+        it.lasting_failures += u32::from(!matches!(fault, Fault::Unreachable(_)));
         let pause = Duration::from_millis(250 << it.failures.min(6));
         it.next = Some(Instant::now() + pause.min(LONGEST_PAUSE));
         it.reason.clone_from(&reason);
@@ -255,7 +257,7 @@ impl Shared {
                 seat: index + 1,
                 process: None,
                 after,
-                what: What::NotStarted(reason),
+                kind: EventKind::NotStarted(reason),
             });
         }
         self.changed.notify_all();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::{Event, LOOK, Shared, Source, What};
+use super::{Event, EventKind, LOOK, Shared, WorkerSource};
 use crate::fault::{Fault, Outcome};
 use crate::frame::Kind;
 use crate::hop::Closer;
@@ -17,8 +17,8 @@ use crate::message::{self, MOST_BYTES, WAITS};
 impl Shared {
     pub(super) fn address_of(&self, seat: usize) -> Option<String> {
         match &self.source {
-            Source::At(addresses) => addresses.get(seat).map(|(name, _)| name.clone()),
-            Source::Started(..) | Source::Awaited(_) => None,
+            WorkerSource::At(addresses) => addresses.get(seat).map(|(name, _)| name.clone()),
+            WorkerSource::Started(..) | WorkerSource::Awaited(_) => None,
         }
     }
 
@@ -141,7 +141,7 @@ impl Shared {
             seat,
             process: Some(member.process),
             after: self.begun.elapsed(),
-            what: What::Lost {
+            kind: EventKind::Lost {
                 fault,
                 silent,
                 pulse: member.pulse,

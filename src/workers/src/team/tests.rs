@@ -8,7 +8,7 @@ use std::process::Command;
 use super::*;
 use crate::collective::Collective;
 use crate::precision::Precision;
-use crate::worker::{Place, Work, serve};
+use crate::worker::{ChiefAddress, Work, serve};
 
 const ELEMENTS: usize = 150_000;
 const REPLICAS: usize = 4;
@@ -73,7 +73,7 @@ fn settings() -> Settings {
 /// Not a test: a worker process of the tests below.
 #[test]
 fn worker_process() {
-    let Some((place, key)) = place_in_environment() else {
+    let Some((place, key)) = chief_in_environment() else {
         return;
     };
     let key = JobKey::read(&key).expect("the job's key");
@@ -93,7 +93,7 @@ impl Launch for ThisProgram {
 
 fn started(workers: usize) -> Team {
     let key = JobKey::new().expect("a key");
-    let source = Source::Started(workers, Arc::new(ThisProgram));
+    let source = WorkerSource::Started(workers, Arc::new(ThisProgram));
     Team::begin(source, key, settings(), None, (&|| false, &|_| ())).expect("workers")
 }
 
@@ -201,9 +201,9 @@ fn who_is_killed_or_hangs_is_lost_and_replaced() {
     for (round, sign) in [libc::SIGKILL, libc::SIGSTOP].into_iter().enumerate() {
         let first = 100 * round as u64;
         assert_eq!(step(&team, first), 3);
-        team.set_policy(Policy {
+        team.set_loss_policy(WorkerLossPolicy {
             replaces: false,
-            ..Policy::default()
+            ..WorkerLossPolicy::default()
         });
         let old = process(&team, 1).expect("it works");
         signal(old, sign);
@@ -219,7 +219,7 @@ fn who_is_killed_or_hangs_is_lost_and_replaced() {
             Event {
                 seat: 1,
                 process: Some(lost),
-                what: What::Lost { fault, .. },
+                kind: EventKind::Lost { fault, .. },
                 ..
             },
         ] = &events[..]
@@ -231,16 +231,16 @@ fn who_is_killed_or_hangs_is_lost_and_replaced() {
             libc::SIGKILL => assert!(fault.to_string().contains("signal: 9"), "{fault}"),
             _ => assert!(matches!(fault, Fault::Silent(_)), "{fault}"),
         }
-        team.set_policy(Policy {
+        team.set_loss_policy(WorkerLossPolicy {
             min_workers: 3,
-            ..Policy::default()
+            ..WorkerLossPolicy::default()
         });
         assert_eq!(step(&team, first + 2), 3, "it waits for the replacement");
         assert_ne!(process(&team, 1), Some(old));
         assert!(matches!(
             team.events()[..],
             [Event {
-                what: What::Came,
+                kind: EventKind::Came,
                 seat: 1,
                 ..
             }]
@@ -251,11 +251,10 @@ fn who_is_killed_or_hangs_is_lost_and_replaced() {
 #[test]
 fn too_few_workers_are_said_to_be_too_few() {
     let team = started(1);
-    team.set_policy(Policy {
+    team.set_loss_policy(WorkerLossPolicy {
         min_workers: 2,
         wait: Duration::from_millis(300),
         replaces: false,
-        ..Policy::default()
     });
     signal(process(&team, 1).expect("it works"), libc::SIGKILL);
     let since = Instant::now();
@@ -304,7 +303,7 @@ fn every_sum_is_right_whenever_processes_die() {
         let (mut made, mut lost, begun) = (Vec::new(), 0, Instant::now());
         while lost < 20 && begun.elapsed() < Duration::from_secs(60) {
             made.push(step(&team, made.len() as u64));
-            let is_lost = |it: &&Event| matches!(it.what, What::Lost { .. });
+            let is_lost = |it: &&Event| matches!(it.kind, EventKind::Lost { .. });
             lost += team.events().iter().filter(is_lost).count();
         }
         is_over.store(true, Ordering::SeqCst);
@@ -324,13 +323,19 @@ fn workers_at_addresses_are_called() {
         std::thread::spawn(move || {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let ready = |address| sender.send(address).expect("the test waits");
-            serve(Place::Listen(any), &key, &settings(), &mut Adds, &ready)
+            serve(
+                ChiefAddress::Listen(any),
+                &key,
+                &settings(),
+                &mut Adds,
+                &ready,
+            )
         });
     }
     let addresses: Vec<(String, SocketAddr)> = (addresses.iter().take(2))
         .map(|address| (address.to_string(), address))
         .collect();
-    let source = Source::At(addresses);
+    let source = WorkerSource::At(addresses);
     for round in 0..2 {
         let begun = Team::begin(
             source.clone(),
@@ -365,6 +370,35 @@ fn workers_at_addresses_are_called() {
         matches!(refused, NotBegun::Missing(Missing { seat: 1, .. })),
         "{refused:?}"
     );
+}
+
+/// A worker may be started after the chief, which calls it until its time is over.
+#[test]
+fn a_worker_that_does_not_listen_yet_is_waited_for() {
+    let key = JobKey::new().expect("a key");
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = port.local_addr().expect("an address");
+    drop(port);
+    let begin = |times: Settings| {
+        let source = WorkerSource::At(vec![(address.to_string(), address)]);
+        Team::begin(source, key.clone(), times, None, (&|| false, &|_| ()))
+    };
+    let since = Instant::now();
+    let short = Settings {
+        start: Duration::from_secs(3),
+        ..settings()
+    };
+    let missing = begin(short).expect_err("nobody listens");
+    assert!(matches!(missing, NotBegun::Missing(_)), "{missing:?}");
+    assert!(since.elapsed() >= Duration::from_secs(3), "{missing:?}");
+    let own_key = key.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        let listens = ChiefAddress::Listen(address);
+        serve(listens, &own_key, &settings(), &mut Adds, &|_| ())
+    });
+    let team = begin(settings()).expect("it listens after a while");
+    assert_eq!(team.size(), 2);
 }
 
 /// A cable to a worker. What goes over it can be cut: then nothing comes through any more, and neither side gets an
@@ -421,10 +455,16 @@ fn a_worker_behind_a_network_that_was_cut_comes_back() {
     std::thread::spawn(move || {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ready = |address| sender.send(address).expect("the test waits");
-        serve(Place::Listen(any), &own, &settings(), &mut Adds, &ready)
+        serve(
+            ChiefAddress::Listen(any),
+            &own,
+            &settings(),
+            &mut Adds,
+            &ready,
+        )
     });
     let cable = Cable::to(addresses.recv().expect("it listens"));
-    let source = Source::At(vec![("the worker".to_owned(), cable.address)]);
+    let source = WorkerSource::At(vec![("the worker".to_owned(), cable.address)]);
     let team =
         Team::begin(source, key, settings(), None, (&|| false, &|_| ())).expect("it listens");
     assert_eq!(step(&team, 1), 2);
@@ -443,8 +483,8 @@ fn a_worker_behind_a_network_that_was_cut_comes_back() {
     let lost = team
         .events()
         .into_iter()
-        .filter_map(|event| match event.what {
-            What::Lost { fault, .. } => Some(fault),
+        .filter_map(|event| match event.kind {
+            EventKind::Lost { fault, .. } => Some(fault),
             _ => None,
         });
     assert!(matches!(lost.collect::<Vec<_>>()[..], [Fault::Silent(_)]));

@@ -13,7 +13,7 @@ use crate::settings::Transport;
 
 /// How the processes of a job on this machine are started.
 pub trait Launch: Send + Sync {
-    /// The command of a worker. It finds the chief in its environment ([`place_in_environment`](crate::team::place_in_environment)).
+    /// The command of a worker. It finds the chief in its environment ([`chief_in_environment`](crate::team::chief_in_environment)).
     ///
     /// # Errors
     /// Its program is not there.
@@ -22,7 +22,7 @@ pub trait Launch: Send + Sync {
 
 /// Where the workers of a job come from.
 #[derive(Clone)]
-pub enum Source {
+pub enum WorkerSource {
     /// This process starts so many on this machine.
     Started(usize, Arc<dyn Launch>),
     /// They wait for the chief at these addresses.
@@ -33,33 +33,35 @@ pub enum Source {
 
 /// What happens when a worker is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct WorkerLossPolicy {
     /// With how many members, the chief among them, work goes on at once.
     pub min_workers: usize,
     /// How long it waits for more where there are fewer.
     pub wait: Duration,
     /// Whether lost workers are started or called again.
     pub replaces: bool,
-    /// How gradients travel.
-    pub gradients: Precision,
-    /// What carries them.
-    pub transport: Transport,
-    /// The CUDA device of this process, which NCCL needs.
-    pub cuda_device: Option<usize>,
 }
 
-impl Default for Policy {
+impl Default for WorkerLossPolicy {
     /// Goes on with whoever is left, and replaces who is lost.
     fn default() -> Self {
         Self {
             min_workers: 1,
             wait: Duration::from_secs(30),
             replaces: true,
-            gradients: Precision::Float32,
-            transport: Transport::Tcp,
-            cuda_device: None,
         }
     }
+}
+
+/// How the members of a job exchange numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Communication {
+    /// How gradients travel.
+    pub gradients: Precision,
+    /// What carries them.
+    pub transport: Transport,
+    /// The CUDA device of this process, which NCCL needs.
+    pub cuda_device: Option<usize>,
 }
 
 /// Something that happened to a worker.
@@ -72,12 +74,12 @@ pub struct Event {
     /// How long after the begin of the job.
     pub after: Duration,
     /// What it was.
-    pub what: What,
+    pub kind: EventKind,
 }
 
-/// See [`Event`].
+/// What happened to a worker.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EventKind {
     /// It is lost.
     Lost {
         /// Why.

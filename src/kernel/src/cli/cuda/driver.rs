@@ -1,4 +1,4 @@
-//! NVIDIA's driver and its first device.
+//! NVIDIA's driver, the names of its devices, and its first device.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -35,35 +35,47 @@ pub fn version_text(version: c_int) -> String {
 }
 
 impl Driver {
+    /// Its library, not initialized; `None` where it is not installed.
+    pub fn open() -> Option<Self> {
+        // SAFETY: loading runs the initializers of the driver, which every program that uses CUDA runs.
+        let library = unsafe { Library::new(NAME) }.ok()?;
+        Some(Self {
+            library,
+            version: 0,
+        })
+    }
+
     /// Loads and initializes it.
     pub fn load() -> Result<Self, Wrong> {
-        // SAFETY: loading runs the initializers of the driver, which every program that uses CUDA runs.
-        let Ok(library) = (unsafe { Library::new(NAME) }) else {
+        type Version = unsafe extern "C" fn(*mut c_int) -> c_int;
+        let Some(mut driver) = Self::open() else {
             return wrong(
                 format!("{NAME} was not found"),
                 "install NVIDIA's driver (Debian: `nvidia-driver`; in a container start it with `--gpus all`); \
                  `nvidia-smi` must list the GPU",
             );
         };
-        let mut driver = Self {
-            library,
-            version: 0,
-        };
-        type Init = unsafe extern "C" fn(u32) -> c_int;
-        type Version = unsafe extern "C" fn(*mut c_int) -> c_int;
-        // SAFETY: the driver API of CUDA defines both functions with these signatures; `cuInit` requires 0, the
-        // version is written to a valid pointer.
-        let (status, number) = unsafe {
+        let mut number = 0;
+        // SAFETY: the driver API of CUDA defines the function with this signature; the version is written to a valid
+        // pointer.
+        unsafe {
             let version: Symbol<Version> = driver.function(b"cuDriverGetVersion")?;
-            let mut number = 0;
             version(&raw mut number);
-            let init: Symbol<Init> = driver.function(b"cuInit")?;
-            let status = init(0);
-            (status, number)
-        };
+        }
         driver.version = number;
+        driver.initialize()?;
+        Ok(driver)
+    }
+
+    fn initialize(&self) -> Result<(), Wrong> {
+        type Init = unsafe extern "C" fn(u32) -> c_int;
+        // SAFETY: the driver API of CUDA defines the function with this signature; it requires 0.
+        let status = unsafe {
+            let init: Symbol<Init> = self.function(b"cuInit")?;
+            init(0)
+        };
         match status {
-            0 => Ok(driver),
+            0 => Ok(()),
             100 => wrong(
                 "the driver is installed and has no device",
                 "look for the GPU with `lspci | grep -i nvidia`; in a container start it with `--gpus all`",
@@ -94,26 +106,33 @@ impl Driver {
         format!("{NAME}, CUDA {}", version_text(self.version))
     }
 
-    /// The first device.
-    pub fn device(&self) -> Result<Device, Wrong> {
+    /// The names of all devices that it describes. It needs no function but those of the first versions of CUDA.
+    pub fn names(&self) -> Result<Vec<String>, Wrong> {
+        type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
+        self.initialize()?;
+        let mut devices = 0;
+        // SAFETY: the driver API of CUDA defines the function with this signature; the count is written to a valid
+        // pointer.
+        let code = unsafe {
+            let count: Symbol<Count> = self.function(b"cuDeviceGetCount")?;
+            count(&raw mut devices)
+        };
+        let devices = if code == 0 { devices } else { 0 };
+        let names = (0..devices).filter_map(|index| self.handle_and_name(index).ok());
+        Ok(names.map(|(_, name)| name).collect())
+    }
+
+    fn handle_and_name(&self, index: c_int) -> Result<(c_int, String), Wrong> {
         type Get = unsafe extern "C" fn(*mut c_int, c_int) -> c_int;
         type Name = unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int;
-        type Memory = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
-        type Attribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int;
-        let (mut handle, mut memory, mut text) = (0, 0, [0 as c_char; 256]);
-        let mut numbers = [0; 2];
+        let (mut handle, mut text) = (0, [0 as c_char; 256]);
         // SAFETY: names and signatures are those of the driver API; every pointer is to a live local of the type that
         // the function writes, and `text` keeps a terminating zero beyond the 255 bytes asked for.
         let (code, name) = unsafe {
             let get: Symbol<Get> = self.function(b"cuDeviceGet")?;
             let name: Symbol<Name> = self.function(b"cuDeviceGetName")?;
-            let bytes: Symbol<Memory> = self.function(b"cuDeviceTotalMem_v2")?;
-            let attribute: Symbol<Attribute> = self.function(b"cuDeviceGetAttribute")?;
-            let code = match get(&raw mut handle, 0) {
-                0 => name(text.as_mut_ptr(), 255, handle)
-                    .max(bytes(&raw mut memory, handle))
-                    .max(attribute(&raw mut numbers[0], CAPABILITY[0], handle))
-                    .max(attribute(&raw mut numbers[1], CAPABILITY[1], handle)),
+            let code = match get(&raw mut handle, index) {
+                0 => name(text.as_mut_ptr(), 255, handle),
                 code => code,
             };
             (
@@ -121,12 +140,26 @@ impl Driver {
                 CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(),
             )
         };
-        if code != 0 {
-            return wrong(
-                format!("the driver does not describe its first device (code {code})"),
-                "restart the machine; `nvidia-smi` must list the GPU",
-            );
-        }
+        described(code)?;
+        Ok((handle, name))
+    }
+
+    /// The first device.
+    pub fn device(&self) -> Result<Device, Wrong> {
+        type Memory = unsafe extern "C" fn(*mut usize, c_int) -> c_int;
+        type Attribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int;
+        let (handle, name) = self.handle_and_name(0)?;
+        let (mut memory, mut numbers) = (0, [0; 2]);
+        // SAFETY: names and signatures are those of the driver API; every pointer is to a live local of the type that
+        // the function writes.
+        let code = unsafe {
+            let bytes: Symbol<Memory> = self.function(b"cuDeviceTotalMem_v2")?;
+            let attribute: Symbol<Attribute> = self.function(b"cuDeviceGetAttribute")?;
+            bytes(&raw mut memory, handle)
+                .max(attribute(&raw mut numbers[0], CAPABILITY[0], handle))
+                .max(attribute(&raw mut numbers[1], CAPABILITY[1], handle))
+        };
+        described(code)?;
         let device = Device {
             handle,
             name,
@@ -140,6 +173,17 @@ impl Driver {
             );
         }
         Ok(device)
+    }
+}
+
+/// What is wrong where a function that describes the first device returned something else than 0.
+fn described(code: c_int) -> Result<(), Wrong> {
+    match code {
+        0 => Ok(()),
+        code => wrong(
+            format!("the driver does not describe its first device (code {code})"),
+            "restart the machine; `nvidia-smi` must list the GPU",
+        ),
     }
 }
 

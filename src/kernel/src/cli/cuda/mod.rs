@@ -148,6 +148,15 @@ fn asked() -> anyhow::Result<Vec<Line>> {
     Ok(lines)
 }
 
+/// The names of NVIDIA's GPUs, none where the driver does not start; `None` where it is not installed.
+pub fn devices() -> Option<Vec<String>> {
+    let driver = Driver::open()?;
+    let names = driver.names().unwrap_or_default();
+    // Never unloaded: its own threads may still be running.
+    std::mem::forget(driver);
+    Some(names)
+}
+
 /// The subcommand [`ROLE`].
 pub fn run() -> anyhow::Result<ExitCode> {
     let done = Cell::new(0);

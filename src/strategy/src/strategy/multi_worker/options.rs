@@ -5,7 +5,9 @@ use std::time::Duration;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::work::requested;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_workers::{NotFormed, Policy, Precision, Transport, mpi, nccl};
+use stratoscope_workers::{
+    Communication, NotFormed, Precision, Transport, WorkerLossPolicy, mpi, nccl,
+};
 
 use super::{MultiWorkerMirroredStrategy, cuda_device_of_worker};
 use crate::device::BackendKind;
@@ -14,7 +16,7 @@ impl MultiWorkerMirroredStrategy {
     /// With how many workers, this process among them, a run goes on when others are lost; with fewer it waits. Default: 1.
     #[must_use]
     pub fn min_workers(self, least: usize) -> Self {
-        self.change(|policy| Policy {
+        self.change_loss_policy(|policy| WorkerLossPolicy {
             min_workers: least.max(1),
             ..policy
         });
@@ -24,7 +26,7 @@ impl MultiWorkerMirroredStrategy {
     /// How many seconds a run waits for workers where fewer than [`Self::min_workers`] are left. Default: 30.
     #[must_use]
     pub fn wait(self, seconds: f64) -> Self {
-        self.change(|policy| Policy {
+        self.change_loss_policy(|policy| WorkerLossPolicy {
             wait: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
             ..policy
         });
@@ -34,7 +36,7 @@ impl MultiWorkerMirroredStrategy {
     /// Whether workers that are lost are started or called again. Default: true.
     #[must_use]
     pub fn replace_lost(self, replaces: bool) -> Self {
-        self.change(|policy| Policy { replaces, ..policy });
+        self.change_loss_policy(|policy| WorkerLossPolicy { replaces, ..policy });
         self
     }
 
@@ -51,9 +53,9 @@ impl MultiWorkerMirroredStrategy {
             "bfloat16" => Precision::Bfloat16,
             _ => return Err(no_wire_type(dtype)),
         };
-        self.change(|policy| Policy {
+        self.change_communication(|communication| Communication {
             gradients,
-            ..policy
+            ..communication
         });
         Ok(self)
     }
@@ -98,10 +100,10 @@ impl MultiWorkerMirroredStrategy {
                 Some(cuda_device_of_worker()?)
             }
         };
-        self.change(|policy| Policy {
+        self.change_communication(|communication| Communication {
             transport: chosen,
             cuda_device,
-            ..policy
+            ..communication
         });
         // Now, not in the middle of the first step. A worker that is missing is waited for there.
         match self.team().form(&requested) {
@@ -112,9 +114,14 @@ impl MultiWorkerMirroredStrategy {
         }
     }
 
-    fn change(&self, change: impl FnOnce(Policy) -> Policy) {
+    fn change_loss_policy(&self, change: impl FnOnce(WorkerLossPolicy) -> WorkerLossPolicy) {
         let team = self.team();
-        team.set_policy(change(team.policy()));
+        team.set_loss_policy(change(team.loss_policy()));
+    }
+
+    fn change_communication(&self, change: impl FnOnce(Communication) -> Communication) {
+        let team = self.team();
+        team.set_communication(change(team.communication()));
     }
 }
 

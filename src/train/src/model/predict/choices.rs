@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use stratoscope_data::Example;
+use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_render::text;
 
 use super::{Prediction, Predictions};
@@ -46,9 +47,7 @@ impl Predictions {
         const CELL: &str = "padding:3px 12px;text-align:left;vertical-align:top";
         const LAST: &str = ";border-bottom:1px solid #80808059";
         const BAR: &str = "display:inline-block;height:9px;border-radius:2px";
-        let mut html = String::from(
-            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
-        );
+        let mut html = format!("<table style=\"{DATA_TABLE_STYLE}\"><tr>");
         // Writing to a string cannot fail.
         for name in ["prompt", "choice", "probability"] {
             let _ = write!(html, "<th style=\"{HEAD};text-align:left\">{name}</th>");

@@ -7,6 +7,7 @@ use stratoscope_bert::SentenceEncoder;
 use stratoscope_data::{Data, Dataset, Example};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
@@ -129,7 +130,7 @@ impl Embeddings {
     pub fn to_html(&self) -> String {
         let mut html = format!(
             "<div style=\"font-size:13px\">{}</div>\
-             <table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>",
+             <table style=\"{DATA_TABLE_STYLE}\"><tr>",
             escape(&self.headline())
         );
         // Writing to a string cannot fail.

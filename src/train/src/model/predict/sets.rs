@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use stratoscope_data::Example;
+use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_render::text;
 
 use super::{Prediction, Predictions};
@@ -54,7 +55,7 @@ impl Predictions {
     pub(super) fn sets_to_html(&self) -> String {
         const LEFT: &str = "text-align:left";
         let mut html = format!(
-            "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><tr>\
+            "<table style=\"{DATA_TABLE_STYLE}\"><tr>\
              <th style=\"{HEAD};{LEFT}\">text</th>"
         );
         // Writing to a string cannot fail.

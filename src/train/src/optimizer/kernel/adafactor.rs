@@ -288,7 +288,6 @@ mod tests {
         clip_threshold: 1.0,
         relative_step: true,
         weight_decay: 0.1,
-        decay_all: false,
     };
 
     const PASS: Pass = Pass {

@@ -249,7 +249,6 @@ mod tests {
             beta_2: 0.999,
             epsilon: 1e-8,
             weight_decay,
-            decay_all: false,
             amsgrad: false,
         };
         AdamStep::new(&rule, 1e-2, weight_decay, time)

@@ -130,7 +130,6 @@ mod tests {
         beta_2: 0.999,
         epsilon: 1e-7,
         weight_decay: 0.1,
-        decay_all: false,
     };
 
     const PREPARE: Prepare = Prepare {

@@ -25,7 +25,7 @@ pub use statistics::{Bin, Statistics};
 pub use tensors::{TensorRow, TensorStatistics};
 pub use why::{FirstNonFinite, Grown, Phase, Why};
 
-use stratoscope_render::html::escape;
+use stratoscope_render::html::{TITLE_STYLE, escape};
 
 /// A number of a table: four significant digits, short where it is very large or small.
 fn number(value: f64) -> String {
@@ -61,10 +61,7 @@ fn notes_html(notes: &[String]) -> String {
 
 /// The heading of a value.
 fn title_html(title: &str) -> String {
-    format!(
-        "<div style=\"font-size:13px;font-weight:600;margin:4px 0\">{}</div>",
-        escape(title)
-    )
+    format!("<div style=\"{TITLE_STYLE}\">{}</div>", escape(title))
 }
 
 #[cfg(test)]

@@ -5,26 +5,27 @@ const EXPONENTS: usize = 255;
 
 /// Norm, range, zeros and distribution of the elements of a tensor, or of several together.
 ///
-/// Elements that are not finite are counted, and left out of every other number.
+/// n is the number of finite elements. Elements that are not finite are counted in `elements`, `nans` and `infinities`,
+/// and left out of every other number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// How many elements.
+    /// The number of all elements, finite or not.
     pub elements: u64,
-    /// √Σx².
+    /// √Σx²; 0 where no element is finite.
     pub norm: f64,
-    /// √(Σx² / elements).
+    /// The root mean square √(Σx² / n); 0 where no element is finite.
     pub rms: f64,
-    /// The mean.
+    /// The mean Σx / n; 0 where no element is finite.
     pub mean: f64,
-    /// The smallest element; NaN where none is finite.
+    /// The smallest finite element; NaN where no element is finite.
     pub min: f64,
-    /// The largest element; NaN where none is finite.
+    /// The largest finite element; NaN where no element is finite.
     pub max: f64,
-    /// Elements that are 0.
+    /// The number of elements that are 0 or −0.
     pub zeros: u64,
-    /// Elements that are not a number.
+    /// The number of elements that are NaN.
     pub nans: u64,
-    /// Elements that are infinite.
+    /// The number of elements that are ∞ or −∞.
     pub infinities: u64,
     sum: f64,
     squares: f64,
@@ -133,17 +134,17 @@ impl Statistics {
             && self.exponents == other.exponents
     }
 
-    /// Elements that are not a number or infinite.
+    /// The number of elements that are NaN or infinite.
     pub fn non_finite(&self) -> u64 {
         self.nans + self.infinities
     }
 
-    /// The share of elements that are 0.
+    /// The share of all elements, finite or not, that are 0; 0 without elements.
     pub fn zero_share(&self) -> f64 {
         self.zeros as f64 / self.elements.max(1) as f64
     }
 
-    /// The root of the sum of squared deviations from the mean, divided by the number of elements.
+    /// √(Σ(x − mean)² / n), computed as √(rms² − mean²).
     pub fn standard_deviation(&self) -> f64 {
         (self.rms * self.rms - self.mean * self.mean)
             .max(0.0)

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_render::html::{code, escape, prose};
+use stratoscope_render::html::{DATA_TABLE_STYLE, code, escape, prose};
 use stratoscope_render::text;
 
 use super::tensors::TensorRow;
@@ -188,8 +188,9 @@ impl Why {
             );
         }
         if !self.trail.is_empty() {
-            html.push_str(
-                "<table style=\"border-collapse:collapse;font-size:13px;margin:4px 0\"><caption \
+            let _ = write!(
+                html,
+                "<table style=\"{DATA_TABLE_STYLE}\"><caption \
                  style=\"text-align:left;font-size:12px\">What was computed, in this order</caption><thead><tr>",
             );
             for name in ["value", "min", "max", "zero", "not finite"] {

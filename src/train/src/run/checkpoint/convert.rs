@@ -15,7 +15,7 @@ use crate::report::history::{
     EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord,
 };
 use crate::report::run_report::StepPoint;
-use crate::run::course::Courses;
+use crate::run::batch_plan::BatchPlan;
 use crate::run::edits::{Change, Dated};
 use crate::run::progress::{Execution, Progress, RECENT};
 use crate::run::snapshot::Snapshot;
@@ -177,7 +177,7 @@ impl From<Sum> for LossSum {
 
 /// What a run that goes on expects of what it reads.
 pub(super) struct Expected<'a> {
-    pub courses: &'a Courses,
+    pub batch_plan: &'a BatchPlan,
     /// One past the last epoch.
     pub epochs: u64,
     /// The names of the metrics.
@@ -197,25 +197,8 @@ pub(super) fn progress_from<N: Network>(
     devices: String,
     expected: &Expected<'_>,
 ) -> Result<Progress<N>, Refused> {
-    let epochs = &expected.epochs;
-    let mut courses = expected.courses.clone();
-    for dated in &saved.edits {
-        if let Change::Turn(place, turn) = &dated.change {
-            courses.turn(*place, turn)?;
-        }
-    }
+    check_position(&saved, expected)?;
     let counts = &saved.step;
-    let batches = courses.batches(saved.epoch);
-    let fits = saved.epoch <= *epochs
-        && saved.batch <= batches
-        && (saved.epoch < *epochs || saved.batch == 0)
-        && (saved.batch == batches || courses.group(saved.epoch, saved.batch).start == saved.batch);
-    if !fits {
-        return Err(format!(
-            "epoch {} and batch {} are no place of this run",
-            saved.epoch, saved.batch
-        ));
-    }
     let mut earlier = 0;
     for (step, ..) in &saved.history.steps {
         if *step <= earlier || *step > counts.steps {
@@ -271,6 +254,28 @@ pub(super) fn progress_from<N: Network>(
         .collect();
     progress.best_accuracy = saved.best_accuracy.map(f64::from);
     Ok(progress)
+}
+
+/// Whether the run, with its changes, can stand where it was.
+fn check_position(saved: &SavedProgress, expected: &Expected<'_>) -> Result<(), Refused> {
+    let mut batch_plan = expected.batch_plan.clone();
+    for dated in &saved.edits {
+        if let Change::Batches(from, change) = &dated.change {
+            batch_plan.change(from.next_batch(), change)?;
+        }
+    }
+    let (epoch, batch) = (saved.epoch, saved.batch);
+    let batches = batch_plan.batches(epoch);
+    let fits = epoch <= expected.epochs
+        && batch <= batches
+        && (epoch < expected.epochs || batch == 0)
+        && (batch == batches || batch_plan.group(epoch, batch).start == batch);
+    match fits {
+        true => Ok(()),
+        false => Err(format!(
+            "epoch {epoch} and batch {batch} are no place of this run"
+        )),
+    }
 }
 
 fn history_from(

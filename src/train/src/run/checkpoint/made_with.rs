@@ -31,10 +31,10 @@ pub(crate) fn made_with<N: Network>(
     let compiled = &settings.compiled;
     let optimizer = &compiled.optimizer;
     add("optimizer", optimizer.to_string());
-    let numbers = (optimizer.rule, optimizer.schedule, optimizer.averaging);
-    add("optimizer's numbers", debug(numbers));
+    add("optimizer's numbers", optimizer.recorded_numbers());
     add("clipping", debug(optimizer.clipping));
-    add("excluded from decay", debug(&optimizer.excluded));
+    let excluded = optimizer.decay_exclusion.names();
+    add("excluded from decay", debug(excluded));
     add("loss", debug(settings.loss));
     add("metrics", debug(&compiled.metrics));
     add("steps_per_execution", debug(compiled.steps_per_execution));

@@ -29,7 +29,7 @@ use self::tensors::Layout;
 use crate::context::warnings::notice;
 use crate::metric::names;
 use crate::network::Network;
-use crate::run::course::Courses;
+use crate::run::batch_plan::BatchPlan;
 use crate::run::edits::Dated;
 use crate::run::progress::Progress;
 use crate::run::snapshot::Snapshot;
@@ -61,12 +61,13 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// For a run that stands after so many steps. `run`: what an earlier process called it.
+    /// For a run that stands after `step` steps. `run`: what an earlier process called it.
     pub(crate) fn new(
         folder: PathBuf,
         every: u64,
         keep_last: usize,
-        (run, step): (Option<String>, u64),
+        run: Option<String>,
+        step: u64,
     ) -> Self {
         Self {
             folder,
@@ -116,11 +117,12 @@ impl Checkpoints {
         snapshot: &Snapshot<N>,
         state: &ModelState<N>,
         settings: &StepSettings,
-        (made_with, edits): (&[(String, String)], &[Dated]),
+        made_with: &[(String, String)],
+        edits: &[Dated],
     ) -> Result<()> {
         let step = snapshot.state.steps;
         self.latest = step;
-        let reason = match self.attempt(snapshot, state, settings, (made_with, edits)) {
+        let reason = match self.attempt(snapshot, state, settings, made_with, edits) {
             Ok(path) => {
                 self.newest = Some((step, path));
                 return Ok(());
@@ -155,7 +157,8 @@ impl Checkpoints {
         snapshot: &Snapshot<N>,
         state: &ModelState<N>,
         settings: &StepSettings,
-        (made_with, edits): (&[(String, String)], &[Dated]),
+        made_with: &[(String, String)],
+        edits: &[Dated],
     ) -> std::result::Result<PathBuf, String> {
         let in_words = |error: std::io::Error| error.to_string();
         let lock = Lock::of(&self.folder).map_err(in_words)?;
@@ -238,7 +241,7 @@ pub(crate) struct Resuming<'a, N: Network> {
     pub state: &'a ModelState<N>,
     pub settings: &'a StepSettings,
     /// The batches of the run before any change.
-    pub courses: &'a Courses,
+    pub batch_plan: &'a BatchPlan,
     /// One past the last epoch.
     pub epochs: u64,
     pub made_with: &'a [(String, String)],
@@ -328,7 +331,7 @@ impl<N: Network> Resuming<'_, N> {
         let replicas = &self.state.step.replicas;
         let params = params(self.state);
         let expected = Expected {
-            courses: self.courses,
+            batch_plan: self.batch_plan,
             epochs: self.epochs,
             metrics: &names(&self.settings.compiled.metrics),
             params: &params,
@@ -336,19 +339,19 @@ impl<N: Network> Resuming<'_, N> {
         };
         let in_progress = |reason| (PROGRESS, reason);
         let mut state = self.state.step.saved();
-        state.values = replicas.saved_apart();
+        state.values = replicas.saved_independent_values();
         convert::counts_into(&saved.step, &expected, &mut state).map_err(in_progress)?;
         let (moments, has_best) = (saved.step.moments.clone(), saved.has_best);
         let logged = (saved.example_epochs.clone(), saved.examples_full);
         let progress = convert::progress_from::<N>(saved, self.devices.clone(), &expected);
         let mut progress = progress.map_err(in_progress)?;
         let layout = layout(self.state, self.settings);
-        let like = has_best.then(|| replicas.apart(replicas.first()));
+        let like = has_best.then(|| replicas.independent_copy(replicas.first()));
         let best = tensors::read(file, &mut state, like, &layout, &moments);
         progress.best = best.map_err(|reason| (STATE, reason))?;
         state.values.take_running();
         let logged = (logged.0.as_slice(), logged.1);
-        let log = tensors::examples(file, logged, self.courses.examples());
+        let log = tensors::examples(file, logged, self.batch_plan.examples());
         progress.examples = log.map_err(|reason| (STATE, reason))?;
         Ok((state, progress))
     }

@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use super::convert::Refused;
 use super::tensors::{Layout, Tensors, tensor};
 use crate::network::Network;
-use crate::optimizer::{Kept, OptimizerState};
+use crate::optimizer::{OptimizerState, StoredTensor};
 use crate::step::SavedStep;
 
 /// What the optimizer keeps beside each copy; `steps`: of each copy.
@@ -29,7 +29,7 @@ pub(super) fn moments_from<N: Network>(
             let Some((device, dtype, shape)) = places.0.get(&record.param) else {
                 continue;
             };
-            for kept in Kept::ALL {
+            for kept in StoredTensor::ALL {
                 let written = copy.min(layout.copies - 1);
                 let name = format!("{}.{written}.{}", kept.name(), record.name);
                 let count = kept.numbers(shape);

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `weights.0.classifier.bias` | a variable of copy 0: of a replica, of the one copy, or the rows of a server |
 //! | `fetched.1.classifier.bias` | the variable as worker 1 of an asynchronous strategy fetched it last |
-//! | `second_moment.0.classifier.bias` | what the optimizer keeps beside it ([`Kept`]), flat |
+//! | `second_moment.0.classifier.bias` | what the optimizer keeps beside it ([`StoredTensor`]), flat |
 //! | `best.classifier.bias` | the variable after the best epoch, which early stopping returns to |
 //! | `metrics.0.confusion_matrix` | what copy 0 of the metrics' state has counted |
 //! | `examples.2` | what the training passes of epoch 2 have said of each example ([`ExampleLog`]) |
@@ -27,7 +27,7 @@ use super::convert::Refused;
 use super::moments::moments_from;
 use crate::inspect::{ExampleLog, SAVED_BYTES};
 use crate::network::Network;
-use crate::optimizer::{Kept, OptimizerState};
+use crate::optimizer::{OptimizerState, StoredTensor};
 use crate::run::snapshot::Snapshot;
 use crate::step::SavedStep;
 
@@ -151,7 +151,7 @@ impl Collect<'_> {
 
     fn moments(&mut self, copy: usize, state: &OptimizerState) {
         for record in self.layout.records {
-            for kept in Kept::ALL {
+            for kept in StoredTensor::ALL {
                 if let Some(value) = state.kept(record.param, kept) {
                     let name = format!("{}.{copy}.{}", kept.name(), record.name);
                     self.tensor(name, value.clone());

@@ -15,7 +15,7 @@ use crate::report::inspection::{
     Why,
 };
 use crate::run::epochs::Drive;
-use crate::run::run_state::{Phase, RunState};
+use crate::run::run_state::{ComingStep, Phase, RunState};
 use crate::run::state::ModelState;
 use crate::step::forward::BatchOutputs;
 use crate::step::head::Head;
@@ -212,16 +212,7 @@ impl<N: Network> Run<N> {
             let (Some((step, loss)), Some(coming)) = (lowest, coming) else {
                 return Ok(why);
             };
-            let look = |model: &ModelState<N>| {
-                let inspection = Inspection {
-                    step: &model.step,
-                    settings: &run.settings,
-                    files: &model.files,
-                    first_batch: coming.number,
-                    batches: &coming.batches,
-                };
-                inspection.reference()
-            };
+            let look = |model: &ModelState<N>| run.inspection(model, &coming).reference();
             let Some(now) = look(lease)? else {
                 return Ok(why);
             };
@@ -237,13 +228,7 @@ impl<N: Network> Run<N> {
             let Some(earlier) = earlier? else {
                 return Ok(why);
             };
-            let inspection = Inspection {
-                step: &lease.step,
-                settings: &run.settings,
-                files: &lease.files,
-                first_batch: coming.number,
-                batches: &coming.batches,
-            };
+            let inspection = run.inspection(lease, &coming);
             Ok(inspection.with_growth(why, &now, &earlier))
         })
     }
@@ -280,7 +265,7 @@ impl<N: Network> Run<N> {
             Ranking::Best => "best",
         };
         self.look(call, |look, run| {
-            let batch_size = run.courses.batch_size();
+            let batch_size = run.batch_plan.batch_size();
             inspect::ranked(look, &run.data.train, batch_size, (ranking, count))
         })
     }
@@ -307,18 +292,11 @@ impl<N: Network> Run<N> {
     ) -> Result<T> {
         let _listening = Listening::begin();
         self.read(call, |model: &ModelState<N>, run| {
-            let coming = run.coming_step(model)?;
-            let (number, batches) = coming.map_or_else(
-                || (model.step.batches, Vec::new()),
-                |coming| (coming.number, coming.batches),
-            );
-            let inspection = Inspection {
-                step: &model.step,
-                settings: &run.settings,
-                files: &model.files,
-                first_batch: number,
-                batches: &batches,
-            };
+            let coming = run.coming_step(model)?.unwrap_or_else(|| ComingStep {
+                number: model.step.batches,
+                batches: Vec::new(),
+            });
+            let inspection = run.inspection(model, &coming);
             let replicas = &model.step.replicas;
             replicas.undisturbed(|| look(&inspection, run))
         })

@@ -11,7 +11,8 @@ use stratoscope_strategy::collective::Operation;
 use stratoscope_strategy::{BackendKind, Checksum};
 use stratoscope_workers::Collective;
 
-use super::message::{KeptBy, Model, Request, Response, StatePart, WireUpdate};
+use super::message::{KeptBy, ModelRequest, Request, Response, StatePart};
+use super::wire::WireUpdate;
 use super::{Attempt, Broken, COMPARED_EVERY, flat};
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update};
@@ -41,7 +42,7 @@ impl<N: Network> StepState<N> {
         let device = strategy.and_then(|strategy| strategy.replicas().first());
         let backend = device.map_or(BackendKind::Flex, |device| device.backend);
         let remote = self.remote();
-        remote.ask_all(&Request::Model(Model {
+        remote.ask_all(&Request::Model(ModelRequest {
             number: remote.model,
             blueprint: remote.blueprint.clone(),
             policy,
@@ -105,7 +106,7 @@ impl<N: Network> StepState<N> {
             }
         }
         let remote = self.remote();
-        let precision = remote.team.policy().gradients;
+        let precision = remote.team.communication().gradients;
         let collective = remote.next_collective();
         let number = remote.team.next_number();
         for (seat, range) in remote.others() {

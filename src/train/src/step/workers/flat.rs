@@ -9,7 +9,7 @@ use stratoscope_strategy::Checksum;
 use stratoscope_workers::{Fault, Outcome};
 
 use super::message::{KeptBy, StatePart};
-use crate::optimizer::{Kept, OptimizerState};
+use crate::optimizer::{OptimizerState, StoredTensor};
 
 /// A float variable of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(super) fn values<M: Module>(
                     append(&mut self.row, param.val().inner())?;
                 }
                 let mut bits = 0;
-                for (bit, kept) in Kept::ALL.into_iter().enumerate() {
+                for (bit, kept) in StoredTensor::ALL.into_iter().enumerate() {
                     if let Some(tensor) = self.moments.kept(param.id, kept) {
                         append(&mut self.row, tensor.clone())?;
                         bits |= 1 << bit;
@@ -98,7 +98,7 @@ pub(super) fn values<M: Module>(
 pub(super) fn length(variables: &[Variable], kept: &[u8], part: StatePart) -> usize {
     let own = usize::from(part == StatePart::All);
     let of_one = |(variable, &bits): (&Variable, &u8)| {
-        let kept = Kept::ALL.into_iter().enumerate();
+        let kept = StoredTensor::ALL.into_iter().enumerate();
         let kept = kept.filter(|(bit, _)| bits & (1 << bit) != 0);
         let beside = kept.map(|(_, kept)| kept.numbers(&variable.shape));
         variable.length * own + beside.sum::<usize>()
@@ -110,7 +110,8 @@ pub(super) fn length(variables: &[Variable], kept: &[u8], part: StatePart) -> us
 pub(super) fn with_values<M: Module>(
     network: M,
     row: &[f32],
-    (kept, part): (&KeptBy, StatePart),
+    kept: &KeptBy,
+    part: StatePart,
     trainable: &[bool],
 ) -> (M, OptimizerState) {
     struct Write<'a> {
@@ -145,7 +146,7 @@ pub(super) fn with_values<M: Module>(
             rest = after;
             write.values.insert(variable.id, (own, trainable));
         }
-        for (bit, kept) in Kept::ALL.into_iter().enumerate() {
+        for (bit, kept) in StoredTensor::ALL.into_iter().enumerate() {
             if bits & (1 << bit) != 0 {
                 let (own, after) = rest.split_at(kept.numbers(&variable.shape));
                 rest = after;

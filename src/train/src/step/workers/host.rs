@@ -9,15 +9,14 @@ use stratoscope_bert::ops::Stop;
 use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
 use stratoscope_workers::{Collective, Fault, Outcome, Precision};
 
-use super::message::{
-    KeptBy, Norm, Outputs, Part, Request, Response, StatePart, WirePass, WireUpdate,
-};
+use super::message::{KeptBy, Norm, ReplicaBatch, ReplicaOutputs, Request, Response, StatePart};
+use super::wire::{WirePass, WireUpdate};
 use super::{failed, flat};
 use crate::context::mixed_precision::Policy;
 use crate::network::Network;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 use crate::step::accumulated::Accumulated;
-use crate::step::backward::pass_of_replica;
+use crate::step::backward::ReplicaPass;
 use crate::step::finite::gradients_are_finite;
 use crate::step::loss_scale::unscaled;
 
@@ -96,7 +95,9 @@ impl<N: Network> Replica<N> {
 
     fn take_values(
         &mut self,
-        (collective, lengths, trainable): (u64, &[usize], &[bool]),
+        collective: u64,
+        lengths: &[usize],
+        trainable: &[bool],
         kept: &[KeptBy],
         alone: &[usize],
         group: &mut dyn Collective,
@@ -120,8 +121,9 @@ impl<N: Network> Replica<N> {
             if index > 0 && !is_alone {
                 continue;
             }
-            let what = (kept, StatePart::All);
-            let (network, moments) = flat::with_values(network.clone(), own, what, trainable);
+            let network = network.clone();
+            let (network, moments) =
+                flat::with_values(network, own, kept, StatePart::All, trainable);
             if is_alone {
                 self.alone
                     .insert(kept.replica, (network.clone(), moments.clone()));
@@ -137,7 +139,12 @@ impl<N: Network> Replica<N> {
         Ok(())
     }
 
-    fn batch(&mut self, begins: bool, pass: WirePass, parts: Vec<Part>) -> Outcome<Vec<Outputs>> {
+    fn batch(
+        &mut self,
+        begins: bool,
+        pass: WirePass,
+        parts: Vec<ReplicaBatch>,
+    ) -> Outcome<Vec<ReplicaOutputs>> {
         if begins {
             self.accumulated.clear();
         }
@@ -151,14 +158,19 @@ impl<N: Network> Replica<N> {
         for part in parts {
             let batch = part.batch.checked()?;
             let alone = self.alone.get(&part.replica);
-            let network = alone.map_or(shared, |(network, _)| network);
             let accumulated = self.accumulated.entry(part.replica);
-            let accumulated = accumulated.or_default();
-            let place = (network, &device, part.replica);
-            let share = (&batch, part.share.max(1));
-            let computed = pass_of_replica(place, share, accumulated, (&pass, false), &never);
+            let own = ReplicaPass {
+                network: alone.map_or(shared, |(network, _)| network),
+                device: &device,
+                replica: part.replica,
+                part: &batch,
+                share: part.share.max(1),
+                pass: &pass,
+                alone: false,
+            };
+            let computed = own.run(accumulated.or_default(), &never);
             let computed = computed.ok_or(Fault::Aborted)?.map_err(failed)?;
-            outputs.push(Outputs {
+            outputs.push(ReplicaOutputs {
                 replica: part.replica,
                 outputs: computed.outputs,
                 loss: computed.loss,
@@ -171,7 +183,9 @@ impl<N: Network> Replica<N> {
         &mut self,
         collective: u64,
         weights: &[(usize, f32)],
-        (scale, precision, present): (f64, Precision, Vec<bool>),
+        scale: f64,
+        present: Vec<bool>,
+        precision: Precision,
         group: &mut dyn Collective,
     ) -> Outcome<()> {
         let network = self.placed.first();
@@ -294,7 +308,7 @@ impl<N: Network> Hosted for Replica<N> {
                 trainable,
                 kept,
                 alone,
-            } => self.take_values((collective, &lengths, &trainable), &kept, &alone, group)?,
+            } => self.take_values(collective, &lengths, &trainable, &kept, &alone, group)?,
             Request::Batch {
                 begins,
                 pass,
@@ -313,7 +327,7 @@ impl<N: Network> Hosted for Replica<N> {
                 precision,
             } => {
                 let before = group.bytes_sent();
-                self.exchange(collective, &weights, (scale, precision, present), group)?;
+                self.exchange(collective, &weights, scale, present, precision, group)?;
                 return Ok(Response::Exchanged(group.bytes_sent() - before));
             }
             Request::Update(update) => {

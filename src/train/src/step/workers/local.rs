@@ -189,12 +189,8 @@ impl<N: Network> StepState<N> {
         self.loss_scale = now;
         let (gradients, norms, _) = measured?;
         self.workers_update_own(made.rate, &made.settings);
-        self.update_own(
-            (gradients, norms),
-            shares,
-            (made.rate, true),
-            &made.settings,
-        )?;
+        let inputs = self.own_inputs(gradients, norms, shares);
+        self.update(inputs, made.rate, &made.settings, true)?;
         self.workers_have_updated();
         Ok(())
     }
@@ -310,7 +306,7 @@ impl<N: Network> StepState<N> {
             let (own, after) = rest.split_at_checked(length).ok_or_else(other)?;
             rest = after;
             let network = self.replicas.modules()[kept.replica].clone();
-            let (network, moments) = flat::with_values(network, own, (kept, part), &trainable);
+            let (network, moments) = flat::with_values(network, own, kept, part, &trainable);
             states.push((kept.replica, network, moments));
         }
         match rest.is_empty() {

@@ -1,30 +1,20 @@
 //! What the chief asks of a worker in a step, and the answers. They are written with every bit of their numbers. What
 //! comes is checked against the network that it is for before it is used.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
 use stratoscope_strategy::BackendKind;
 use stratoscope_workers::{Fault, Outcome, Precision};
 
-use super::super::backward::{Dropout, Pass};
-use super::flat::Variable;
-use crate::arguments::class_weight::ClassWeights;
+use super::wire::{WireBatch, WirePass, WireUpdate};
 use crate::context::mixed_precision::Policy;
-use crate::loss::Loss;
 use crate::network::Blueprint;
-use crate::optimizer::{Averaging, Clipping, Kept, Update, UpdateRule};
-
-/// The most rows and tokens of a batch that a worker takes.
-const MOST_TOKENS: usize = 1 << 28;
+use crate::optimizer::StoredTensor;
 
 /// A request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Build this network, unless it has it.
-    Model(Model),
+    Model(ModelRequest),
     /// Take the chief's values, which come as a broadcast of this number.
     Values {
         collective: u64,
@@ -41,7 +31,7 @@ pub(crate) enum Request {
         /// Whether gradients that were kept are of another step.
         begins: bool,
         pass: WirePass,
-        parts: Vec<Part>,
+        parts: Vec<ReplicaBatch>,
     },
     /// Reduce the gradients, by a collective of this number.
     Exchange {
@@ -75,9 +65,26 @@ pub(crate) enum Request {
     Barriers { first: u64, count: u64 },
 }
 
+/// What a request is about: the first byte of its message, so that what a worker does has a name before a batch is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum RequestKind {
+    Model,
+    Values,
+    Batch,
+    Exchange,
+    Update,
+    Norms,
+    UpdateOwn,
+    Average,
+    Gather,
+    Checksums,
+    Barriers,
+}
+
 /// A model, for its workers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Model {
+pub(crate) struct ModelRequest {
     pub number: u64,
     pub blueprint: Blueprint,
     pub policy: Policy,
@@ -118,7 +125,7 @@ pub(crate) struct Norm {
 pub(crate) enum Response {
     Done,
     /// What the replicas computed, and for how many seconds; the update before it counts, too.
-    Outputs(Vec<Outputs>, f64),
+    Outputs(Vec<ReplicaOutputs>, f64),
     /// Gradients were reduced; so many bytes of them were sent.
     Exchanged(u64),
     Checksums(Vec<u64>),
@@ -129,7 +136,7 @@ pub(crate) enum Response {
 
 /// What a replica computed for its part.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Outputs {
+pub(crate) struct ReplicaOutputs {
     pub replica: usize,
     pub outputs: Vec<f32>,
     pub loss: f64,
@@ -137,69 +144,11 @@ pub(crate) struct Outputs {
 
 /// A replica's part of a batch.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct ReplicaBatch {
     pub replica: usize,
     /// The examples that the replica sees in the whole step.
     pub share: usize,
     pub batch: WireBatch,
-}
-
-/// A [`Batch`].
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WireBatch {
-    ids: Vec<i32>,
-    mask: Vec<i32>,
-    type_ids: Vec<i32>,
-    features: Vec<f32>,
-    labels: WireLabels,
-    rows: Vec<usize>,
-    weights: Option<Vec<f32>>,
-    seq: usize,
-    choices: usize,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-enum WireLabels {
-    Absent,
-    Classes(Vec<i32>),
-    Values(Vec<f32>),
-    /// Classes of tokens, and what the loss of one counts.
-    Tokens(Vec<i32>, f32),
-    /// The classes that each example has.
-    Sets(Vec<Vec<usize>>),
-    /// Hidden tokens: what they were, where in its row each stands, and what the loss of one counts.
-    Masked {
-        classes: Vec<i32>,
-        places: Vec<i32>,
-        weight: f32,
-    },
-    /// Where answers begin and end.
-    Spans(Vec<[i32; 2]>),
-}
-
-/// A [`Pass`] without what the policy decides.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WirePass {
-    loss: Loss,
-    class_weights: Option<ClassWeights>,
-    /// Seed and number of the dropout masks.
-    masks: Option<(u64, u64)>,
-    scale: f64,
-    recompute: bool,
-}
-
-/// An [`Update`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WireUpdate {
-    pub rule: UpdateRule,
-    pub clipping: Clipping,
-    pub averaging: Option<Averaging>,
-    pub factor: f64,
-    pub rate: f64,
-    /// Whether weight decay leaves a variable alone, in the order of the network.
-    pub undecayed: Vec<bool>,
-    /// What the rate of a variable is multiplied with, in the same order.
-    pub layer_factors: Vec<f64>,
 }
 
 fn encoded(value: &impl Serialize) -> Outcome<Vec<u8>> {
@@ -210,39 +159,83 @@ fn decoded<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Outcome<T> {
     rmp_serde::from_slice(bytes).map_err(|error| Fault::Refused(error.to_string()))
 }
 
+impl RequestKind {
+    const ALL: [Self; 11] = [
+        Self::Model,
+        Self::Values,
+        Self::Batch,
+        Self::Exchange,
+        Self::Update,
+        Self::Norms,
+        Self::UpdateOwn,
+        Self::Average,
+        Self::Gather,
+        Self::Checksums,
+        Self::Barriers,
+    ];
+
+    /// That of a message.
+    fn of(message: &[u8]) -> Option<Self> {
+        let first = *message.first()?;
+        Self::ALL.into_iter().find(|kind| *kind as u8 == first)
+    }
+
+    /// What a worker does with such a request, in words.
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Model => "builds the model",
+            Self::Values => "takes the weights",
+            Self::Batch => "computes a batch",
+            Self::Exchange => "reduces gradients",
+            Self::Update | Self::UpdateOwn => "updates the weights",
+            Self::Norms => "measures its gradients",
+            Self::Average => "averages the weights",
+            Self::Gather => "sends what its optimizer keeps",
+            Self::Checksums => "compares the weights",
+            Self::Barriers => "measures the hops",
+        }
+    }
+}
+
 impl Request {
+    fn kind(&self) -> RequestKind {
+        match self {
+            Self::Model(_) => RequestKind::Model,
+            Self::Values { .. } => RequestKind::Values,
+            Self::Batch { .. } => RequestKind::Batch,
+            Self::Exchange { .. } => RequestKind::Exchange,
+            Self::Update(_) => RequestKind::Update,
+            Self::Norms { .. } => RequestKind::Norms,
+            Self::UpdateOwn(_) => RequestKind::UpdateOwn,
+            Self::Average { .. } => RequestKind::Average,
+            Self::Gather { .. } => RequestKind::Gather,
+            Self::Checksums => RequestKind::Checksums,
+            Self::Barriers { .. } => RequestKind::Barriers,
+        }
+    }
+
+    /// The message: the kind, and the request itself.
     pub(crate) fn encoded(&self) -> Outcome<Vec<u8>> {
-        encoded(self)
+        let mut message = vec![self.kind() as u8];
+        rmp_serde::encode::write(&mut message, self).map_err(super::failed)?;
+        Ok(message)
     }
 
-    pub(crate) fn decoded(bytes: &[u8]) -> Outcome<Self> {
-        decoded(bytes)
+    /// The request of a message.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for bytes that are no request, or of another kind than they say.
+    pub(crate) fn decoded(message: &[u8]) -> Outcome<Self> {
+        let request: Self = decoded(message.get(1..).unwrap_or_default())?;
+        match RequestKind::of(message) == Some(request.kind()) {
+            true => Ok(request),
+            false => Err(Fault::Refused("a request of another kind".to_owned())),
+        }
     }
 
-    /// What a worker does with it, in words.
-    pub(crate) fn name(bytes: &[u8]) -> &'static str {
-        // The name of the variant stands in the first bytes.
-        let begin = &bytes[..bytes.len().min(16)];
-        let has = |name: &str| {
-            begin
-                .windows(name.len())
-                .any(|part| part == name.as_bytes())
-        };
-        [
-            ("Model", "builds the model"),
-            ("Values", "takes the weights"),
-            ("Batch", "computes a batch"),
-            ("Exchange", "reduces gradients"),
-            ("Update", "updates the weights"),
-            ("Checksums", "compares the weights"),
-            ("Norms", "measures its gradients"),
-            ("Average", "averages the weights"),
-            ("Gather", "sends what its optimizer keeps"),
-            ("Barriers", "measures the hops"),
-        ]
-        .into_iter()
-        .find(|(variant, _)| has(variant))
-        .map_or("works", |(_, words)| words)
+    /// What a worker does with a message, in words.
+    pub(crate) fn name(message: &[u8]) -> &'static str {
+        RequestKind::of(message).map_or("works", RequestKind::in_words)
     }
 }
 
@@ -256,191 +249,11 @@ impl Response {
     }
 }
 
-impl WireBatch {
-    pub(crate) fn of(batch: &Batch) -> Self {
-        Self {
-            ids: batch.ids.clone(),
-            mask: batch.mask.clone(),
-            type_ids: batch.type_ids.clone(),
-            features: batch.features.clone(),
-            labels: match &batch.labels {
-                Labels::Absent => WireLabels::Absent,
-                Labels::Classes(classes) => WireLabels::Classes(classes.clone()),
-                Labels::Values(values) => WireLabels::Values(values.clone()),
-                Labels::Spans(spans) => WireLabels::Spans(spans.spans.clone()),
-                Labels::Sets(sets) => {
-                    WireLabels::Sets(sets.iter().map(|set| set.to_vec()).collect())
-                }
-                Labels::Tokens(tokens) => match &tokens.places {
-                    Some(places) => WireLabels::Masked {
-                        classes: tokens.classes.clone(),
-                        places: places.clone(),
-                        weight: tokens.weight,
-                    },
-                    None => WireLabels::Tokens(tokens.classes.clone(), tokens.weight),
-                },
-            },
-            rows: batch.rows.clone(),
-            weights: batch.weights.clone(),
-            seq: batch.seq,
-            choices: batch.choices,
-        }
-    }
-
-    /// The batch, if its parts fit together.
-    pub(crate) fn checked(self) -> Outcome<Batch> {
-        let rows = self.rows.len();
-        let tokens = rows.checked_mul(self.seq).filter(|&it| it <= MOST_TOKENS);
-        let labels = match &self.labels {
-            WireLabels::Absent => rows,
-            WireLabels::Classes(classes) => classes.len(),
-            WireLabels::Values(values) => values.len(),
-            WireLabels::Spans(spans) => spans.len(),
-            WireLabels::Sets(sets) => sets.len(),
-            WireLabels::Tokens(classes, _) if tokens == Some(classes.len()) => rows,
-            WireLabels::Tokens(..) => usize::MAX,
-            WireLabels::Masked {
-                classes, places, ..
-            } => {
-                let is_in = |&at: &i32| usize::try_from(at).is_ok_and(|at| at < self.seq);
-                let fits = classes.len() == places.len()
-                    && classes.len().checked_rem(rows) == Some(0)
-                    && places.iter().all(is_in);
-                if fits { rows } else { usize::MAX }
-            }
-        };
-        let lengths = [self.ids.len(), self.mask.len(), self.type_ids.len()];
-        let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
-            && rows > 0
-            && labels == rows
-            && self.weights.as_ref().is_none_or(|it| it.len() == rows)
-            && self.features.len().is_multiple_of(rows)
-            && self.choices > 0
-            && self.seq.is_multiple_of(self.choices);
-        if !fits {
-            return Err(Fault::Refused(
-                "a batch whose parts do not fit together".to_owned(),
-            ));
-        }
-        Ok(Batch {
-            ids: self.ids,
-            mask: self.mask,
-            type_ids: self.type_ids,
-            features: self.features,
-            labels: match self.labels {
-                WireLabels::Absent => Labels::Absent,
-                WireLabels::Classes(classes) => Labels::Classes(classes),
-                WireLabels::Values(values) => Labels::Values(values),
-                WireLabels::Sets(sets) => Labels::Sets(sets.into_iter().map(Into::into).collect()),
-                WireLabels::Spans(spans) => Labels::Spans(SpanLabels {
-                    spans,
-                    // Answers are compared by the chief.
-                    windows: Vec::new(),
-                    has_unanswerable: false,
-                }),
-                WireLabels::Tokens(classes, weight) => Labels::Tokens(TokenLabels {
-                    classes,
-                    seq: self.seq,
-                    weight,
-                    places: None,
-                    // Entities are counted by the chief.
-                    scheme: None,
-                }),
-                WireLabels::Masked {
-                    classes,
-                    places,
-                    weight,
-                } => Labels::Tokens(TokenLabels {
-                    seq: classes.len() / rows,
-                    classes,
-                    places: Some(places),
-                    weight,
-                    scheme: None,
-                }),
-            },
-            rows: self.rows,
-            weights: self.weights,
-            seq: self.seq,
-            choices: self.choices,
-            by_worker: None,
-        })
-    }
-}
-
-impl WirePass {
-    pub(crate) fn of(pass: &Pass) -> Self {
-        Self {
-            loss: pass.loss,
-            class_weights: pass.class_weights.clone(),
-            masks: match pass.dropout {
-                Dropout::Masks { seed, batch } => Some((seed, batch)),
-                Dropout::Off => None,
-            },
-            scale: pass.scale,
-            recompute: pass.recompute,
-        }
-    }
-
-    pub(crate) fn pass(self, policy: Policy) -> Pass {
-        Pass {
-            loss: self.loss,
-            class_weights: self.class_weights,
-            dropout: match self.masks {
-                Some((seed, batch)) => Dropout::Masks { seed, batch },
-                None => Dropout::Off,
-            },
-            precision: policy.precision(),
-            scale: self.scale,
-            recompute: self.recompute,
-        }
-    }
-}
-
-impl WireUpdate {
-    /// An update of a network with these variables.
-    pub(super) fn of(update: &Update, variables: &[Variable]) -> Self {
-        let undecayed = variables.iter().map(|it| update.undecayed.contains(&it.id));
-        let factor = |it: &Variable| update.layer_factors.get(&it.id).copied().unwrap_or(1.0);
-        Self {
-            rule: update.rule,
-            clipping: update.clipping,
-            averaging: update.averaging,
-            factor: update.factor,
-            rate: update.rate,
-            undecayed: undecayed.collect(),
-            layer_factors: variables.iter().map(factor).collect(),
-        }
-    }
-
-    /// The update, of a network with these variables.
-    pub(super) fn update(self, variables: &[Variable]) -> Update {
-        let undecayed = variables.iter().zip(&self.undecayed);
-        let undecayed: HashSet<_> = undecayed
-            .filter(|(_, is_undecayed)| **is_undecayed)
-            .map(|(variable, _)| variable.id)
-            .collect();
-        let factors = variables.iter().zip(&self.layer_factors);
-        let factors = factors
-            .filter(|(_, factor)| **factor != 1.0)
-            .map(|(variable, factor)| (variable.id, *factor));
-        Update {
-            rule: self.rule,
-            clipping: self.clipping,
-            averaging: self.averaging,
-            factor: self.factor,
-            rate: self.rate,
-            undecayed: Arc::new(undecayed),
-            layer_factors: Arc::new(factors.collect()),
-            is_measured: false,
-        }
-    }
-}
-
 impl KeptBy {
     /// Whether it can be of a network with so many variables.
     pub(crate) fn is_of(&self, variables: usize) -> bool {
         self.tensors.len() == variables
-            && self.tensors.iter().all(|bits| *bits < 1 << Kept::ALL.len())
+            && (self.tensors.iter()).all(|bits| *bits < 1 << StoredTensor::ALL.len())
     }
 }
 
@@ -449,57 +262,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn batch() -> Batch {
-        Batch {
-            ids: vec![5, 6, 7, 0],
-            mask: vec![1, 1, 1, 0],
-            type_ids: vec![0; 4],
-            features: Vec::new(),
-            labels: Labels::Values(vec![f32::MIN_POSITIVE, -0.0]),
-            rows: vec![3, 9],
-            weights: Some(vec![0.5, f32::MIN_POSITIVE]),
-            seq: 2,
-            choices: 1,
-            by_worker: None,
-        }
-    }
-
-    #[test]
-    fn a_batch_keeps_its_bits_and_is_checked() {
-        let part = Part {
-            replica: 1,
-            share: 2,
-            batch: WireBatch::of(&batch()),
-        };
-        let bytes = encoded(&part).expect("written");
-        let part: Part = decoded(&bytes).expect("read");
-        assert_eq!(part.batch.checked(), Ok(batch()));
-        let wrong = [
-            Batch { seq: 3, ..batch() },
-            Batch {
-                choices: 0,
-                ..batch()
-            },
-            Batch {
-                choices: 3,
-                ..batch()
-            },
-        ];
-        for wrong in wrong {
-            let refused = WireBatch::of(&wrong).checked();
-            assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
-        }
-    }
+    use crate::loss::{Loss, MeanSquaredError};
 
     #[test]
     fn requests_say_what_they_are() {
-        let bytes = Request::Checksums.encoded().expect("written");
-        assert_eq!(Request::name(&bytes), "compares the weights");
-        let request = Request::Batch {
+        let check = |request: Request, expected: &str| {
+            let message = request.encoded().expect("written");
+            assert_eq!(Request::name(&message), expected);
+            let read = Request::decoded(&message).expect("read");
+            assert_eq!(read.kind(), request.kind());
+        };
+        check(Request::Checksums, "compares the weights");
+        let batch = Request::Batch {
             begins: true,
             pass: WirePass {
-                loss: Loss::MeanSquaredError(crate::loss::MeanSquaredError),
+                loss: Loss::MeanSquaredError(MeanSquaredError),
                 class_weights: None,
                 masks: None,
                 scale: 1.0,
@@ -507,8 +284,28 @@ mod tests {
             },
             parts: Vec::new(),
         };
-        let bytes = request.encoded().expect("written");
-        assert_eq!(Request::name(&bytes), "computes a batch");
+        check(batch, "computes a batch");
+        let barriers = Request::Barriers { first: 1, count: 2 };
+        check(barriers, "measures the hops");
+    }
+
+    #[test]
+    fn a_message_of_another_kind_is_refused() {
+        let mut message = Request::Checksums.encoded().expect("written");
+        for kind in 0..=u8::MAX {
+            message[0] = kind;
+            let is_own = kind == RequestKind::Checksums as u8;
+            assert_eq!(Request::decoded(&message).is_ok(), is_own, "{kind}");
+        }
+        assert_eq!(Request::name(&[u8::MAX]), "works");
+        assert!(Request::decoded(&[]).is_err());
+    }
+
+    #[test]
+    fn every_kind_has_a_byte_of_its_own() {
+        for kind in RequestKind::ALL {
+            assert_eq!(RequestKind::of(&[kind as u8]), Some(kind));
+        }
     }
 
     proptest! {

@@ -20,6 +20,7 @@ mod local;
 mod message;
 mod notices;
 mod remote;
+mod wire;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ use crate::network::{Files, Network};
 
 pub(crate) use self::host::{Host, Hosted, Replica, host};
 pub(crate) use self::local::Since;
-pub(crate) use self::message::{Model, Request};
+pub(crate) use self::message::{ModelRequest, Request};
 pub(crate) use self::notices::bytes_sent;
 pub(crate) use self::remote::Remote;
 

@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::rules::{WorkerCame, WorkerLost};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::units;
-use stratoscope_workers::{Event, Fault, Process, Pulse, Team, What};
+use stratoscope_workers::{Event, EventKind, Fault, Process, Pulse, Team};
 
 use crate::context::warnings::notice;
 use crate::network::Network;
@@ -64,12 +64,12 @@ impl<N: Network> StepState<N> {
             let Event {
                 seat,
                 process,
-                what,
+                kind,
                 ..
             } = event;
             let worker = named(seat, process.as_ref());
-            let card = match what {
-                What::Lost {
+            let card = match kind {
+                EventKind::Lost {
                     fault,
                     silent,
                     pulse,
@@ -86,16 +86,16 @@ impl<N: Network> StepState<N> {
                         .iter()
                         .filter(|it| it.process.is_some())
                         .count(),
-                    replaced: team.policy().replaces,
+                    replaced: team.loss_policy().replaces,
                 }
                 .diagnostic(),
-                What::Came => WorkerCame {
+                EventKind::Came => WorkerCame {
                     worker,
                     failed: None,
                     step,
                 }
                 .diagnostic(),
-                What::NotStarted(reason) => WorkerCame {
+                EventKind::NotStarted(reason) => WorkerCame {
                     worker,
                     failed: Some(reason),
                     step,

@@ -9,7 +9,8 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_workers::{Collective, Fault, Precision, Team, processor_time};
 
-use super::message::{Part, Request, Response, WireBatch, WirePass};
+use super::message::{ReplicaBatch, Request, Response};
+use super::wire::{WireBatch, WirePass};
 use crate::network::Blueprint;
 use crate::step::backward::Pass;
 use crate::step::forward::{BatchOutputs, PartOutputs};
@@ -165,7 +166,7 @@ impl Remote {
         let wire = WirePass::of(&logged.pass);
         for (seat, range) in self.others() {
             let of_replica = |replica: usize| {
-                parts[replica].as_ref().map(|part| Part {
+                parts[replica].as_ref().map(|part| ReplicaBatch {
                     replica,
                     share: logged.shares[replica],
                     batch: WireBatch::of(part),

@@ -8,7 +8,7 @@ use crate::network::{Files, Network};
 use crate::report::run_report::{LayerRatio, StepNumbers, StepPoint};
 use crate::report::stop::Hit;
 use crate::run::epochs::{Drive, Pause};
-use crate::run::mark::Mark;
+use crate::run::step_undo::StepUndo;
 use crate::step::forward::BatchOutputs;
 use crate::step::{Proposal, Proposed};
 
@@ -20,6 +20,15 @@ pub(crate) struct Seen {
     /// The rows of its examples, where conditions are set.
     rows: Vec<usize>,
     examples: usize,
+}
+
+/// What is known of the coming step when conditions are looked at.
+#[derive(Clone, Copy)]
+struct Known {
+    loss: f64,
+    /// `None` where the loss is not finite: the gradients are not looked at.
+    gradient_norm: Option<f64>,
+    learning_rate: f64,
 }
 
 impl Seen {
@@ -55,7 +64,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             "the loss of batch {} is {loss}",
             self.run.progress.batch + 1
         );
-        self.breaks((loss, None, rate), Some(what), None)
+        let known = Known {
+            loss,
+            gradient_norm: None,
+            learning_rate: rate,
+        };
+        self.breaks(known, Some(what), None)
     }
 
     /// Whether the run stops before a step that was proposed.
@@ -70,13 +84,20 @@ impl<N: Network> Drive<'_, '_, '_, N> {
                 norm,
             } => {
                 let what = format!("the gradient of `{}` is {}", found.name, found.value);
-                self.breaks((*loss, Some(*norm), *rate), Some(what), None)
+                let known = Known {
+                    loss: *loss,
+                    gradient_norm: Some(*norm),
+                    learning_rate: *rate,
+                };
+                self.breaks(known, Some(what), None)
             }
             Proposed::Update(proposal) => {
-                let Proposal {
-                    loss, rate, norm, ..
-                } = *proposal;
-                self.breaks((loss, Some(norm), rate), None, Some(proposal))
+                let known = Known {
+                    loss: proposal.loss,
+                    gradient_norm: Some(proposal.norm),
+                    learning_rate: proposal.rate,
+                };
+                self.breaks(known, None, Some(proposal))
             }
         }
     }
@@ -84,7 +105,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     /// Looks at the conditions. If one holds, the step is forgotten and the run is left before it.
     fn breaks(
         &mut self,
-        known: (f64, Option<f64>, f64),
+        known: Known,
         non_finite: Option<String>,
         proposal: Option<&Proposal>,
     ) -> bool {
@@ -103,8 +124,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             // A closure may read the model, as it is before the step.
             true => {
                 let after = self.lease.step.replicas.running_values();
-                if let Some(mark) = &self.mark {
-                    self.lease.step.replicas.set_running_values(mark.running());
+                if let Some(undo) = &self.undo {
+                    self.lease.step.replicas.set_running_values(undo.running());
                 }
                 let found = self.lease.lent(holds);
                 self.lease.step.replicas.set_running_values(&after);
@@ -118,7 +139,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         if numbers.update_ratios.is_empty() {
             numbers.update_ratios = self.ratios(proposal);
         }
-        if found.is_mark {
+        if found.is_periodic {
             self.run.passed = Some(made);
         }
         self.pause = Some(Pause::Breakpoint(Box::new(Hit {
@@ -131,19 +152,16 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     }
 
     /// The numbers of the coming step, but for how much it would change each layer.
-    fn numbers(
-        &self,
-        (loss, gradient_norm, learning_rate): (f64, Option<f64>, f64),
-        non_finite: Option<String>,
-    ) -> StepNumbers {
+    fn numbers(&self, known: Known, non_finite: Option<String>) -> StepNumbers {
         let progress = &self.run.progress;
+        let undo = self.undo.as_ref();
         StepNumbers {
             step: self.lease.step.steps + 1,
             epoch: progress.epoch,
-            batch: self.mark.as_ref().map_or(progress.batch, Mark::batch),
-            loss,
-            gradient_norm,
-            learning_rate,
+            batch: undo.map_or(progress.batch, StepUndo::batch),
+            loss: known.loss,
+            gradient_norm: known.gradient_norm,
+            learning_rate: known.learning_rate,
             accuracy: self.seen.accuracy(),
             best_accuracy: progress.best_accuracy,
             update_ratios: Vec::new(),

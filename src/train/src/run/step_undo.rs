@@ -18,8 +18,8 @@ use crate::step::forward::BatchOutputs;
 /// What the metrics are to count of a part of a batch: the replica, labels and outputs.
 pub(crate) type Counted = (usize, Labels, Vec<f32>);
 
-/// What a step counts before its update.
-pub(crate) struct Mark {
+/// What a step counts before its update, as it was before the step.
+pub(crate) struct StepUndo {
     // Of `StepState`.
     batches: u64,
     counters: Counters,
@@ -36,7 +36,7 @@ pub(crate) struct Mark {
     stops: bool,
 }
 
-impl Mark {
+impl StepUndo {
     /// The first batch of the step in the epoch.
     pub(super) fn batch(&self) -> u64 {
         self.batch
@@ -49,10 +49,10 @@ impl Mark {
 }
 
 impl<N: Network> Drive<'_, '_, '_, N> {
-    /// An optimizer step begins.
-    pub(super) fn mark_step(&mut self) {
+    /// An optimizer step begins: what it is going to change is remembered.
+    pub(super) fn remember_step(&mut self) {
         let (step, progress) = (&self.lease.step, &self.run.progress);
-        self.mark = Some(Mark {
+        self.undo = Some(StepUndo {
             batches: step.batches,
             counters: step.counters,
             last_batch: step.last_batch.clone(),
@@ -72,7 +72,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     pub(super) fn count(&mut self, outputs: &BatchOutputs) {
         // Replicas without a part of the batch are the last ones.
         for (replica, (part, output)) in outputs.iter().enumerate() {
-            if self.mark.is_some() {
+            if self.undo.is_some() {
                 let (labels, outputs) = (part.labels.clone(), output.outputs.clone());
                 self.counted.push((replica, labels, outputs));
             } else if let Some(tallies) = &mut self.lease.step.tallies {
@@ -81,9 +81,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         }
     }
 
-    /// The step is made.
-    pub(super) fn unmark(&mut self) {
-        self.mark = None;
+    /// The step is made: nothing of it is put back any more, and the metrics count its outputs.
+    pub(super) fn commit_step(&mut self) {
+        self.undo = None;
         for (replica, labels, outputs) in self.counted.drain(..) {
             if let Some(tallies) = &mut self.lease.step.tallies {
                 tallies.add(replica, &labels, &outputs);
@@ -110,30 +110,30 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     pub(super) fn forget_step(&mut self) {
         match self.run.pauses_between_steps {
             true => self.put_back(),
-            false => self.unmark(),
+            false => self.commit_step(),
         }
     }
 
     /// Goes back to before the step that is not made, if one has begun.
     pub(super) fn put_back(&mut self) {
-        let Some(mark) = self.mark.take() else {
+        let Some(undo) = self.undo.take() else {
             return;
         };
         self.counted.clear();
         let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         step.accumulated.clear();
         step.accumulated_loss = LossSum::default();
-        step.batches = mark.batches;
-        step.counters = mark.counters;
-        step.last_batch = mark.last_batch;
-        step.replicas.set_running_values(&mark.running);
-        progress.batch = mark.batch;
-        progress.epoch_loss = mark.epoch_loss;
-        progress.epoch_seconds = mark.epoch_seconds;
-        progress.execution = mark.execution;
-        progress.history.executions.truncate(mark.executions);
-        progress.last_loss = mark.last_loss;
-        progress.last_rate = mark.last_rate;
-        progress.stops = mark.stops;
+        step.batches = undo.batches;
+        step.counters = undo.counters;
+        step.last_batch = undo.last_batch;
+        step.replicas.set_running_values(&undo.running);
+        progress.batch = undo.batch;
+        progress.epoch_loss = undo.epoch_loss;
+        progress.epoch_seconds = undo.epoch_seconds;
+        progress.execution = undo.execution;
+        progress.history.executions.truncate(undo.executions);
+        progress.last_loss = undo.last_loss;
+        progress.last_rate = undo.last_rate;
+        progress.stops = undo.stops;
     }
 }

@@ -1,4 +1,4 @@
-//! [`Courses`]: which examples each batch of a run has, and which batches make a step together, where batch size,
+//! [`BatchPlan`]: which examples each batch of a run has, and which batches make a step together, where batch size,
 //! accumulation or the examples change on the way.
 //!
 //! The order of an epoch is fixed by seed and epoch, and an epoch goes along it once. A change holds from the coming
@@ -17,19 +17,46 @@ use stratoscope_render::text;
 
 use crate::report::counters::{Counters, Exchange, Shape};
 
-/// Where a run stands before an optimizer step: the epoch, its next batch, and the steps that are made.
+/// A batch of a run, by its epoch and its number in that. Positions are ordered as the batches follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BatchPosition {
+    pub epoch: u64,
+    pub batch: u64,
+}
+
+/// Where a run stands before an optimizer step: the epoch, its next batch, and the steps that are made. Written to
+/// checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Place {
+pub(crate) struct StepPosition {
     pub epoch: u64,
     pub batch: u64,
     pub steps: u64,
 }
 
-/// What changes for the batches to come.
+impl StepPosition {
+    /// Before the first of these batches, after so many steps.
+    pub(crate) fn new(BatchPosition { epoch, batch }: BatchPosition, steps: u64) -> Self {
+        Self {
+            epoch,
+            batch,
+            steps,
+        }
+    }
+
+    /// The next batch.
+    pub(crate) fn next_batch(self) -> BatchPosition {
+        BatchPosition {
+            epoch: self.epoch,
+            batch: self.batch,
+        }
+    }
+}
+
+/// What changes for the batches to come. Written to checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Turn {
+pub(crate) struct BatchChange {
     /// Examples of a batch.
     pub batch_size: Option<usize>,
     /// Batches of an optimizer step.
@@ -38,7 +65,7 @@ pub(crate) struct Turn {
     pub dropped: Vec<usize>,
 }
 
-impl Turn {
+impl BatchChange {
     /// As the history lists it.
     pub(crate) fn in_words(&self) -> String {
         let count = |number: usize, noun| text::count(number, noun);
@@ -70,13 +97,12 @@ impl Turn {
     }
 }
 
-/// How batches are made from a place on.
+/// How batches are made from one of them on, until a later segment begins or the run ends.
 #[derive(Clone, Debug)]
-struct Course {
-    epoch: u64,
-    /// Its first batch in that epoch.
-    batch: u64,
-    /// Where that batch begins in the order of the epoch.
+struct PlanSegment {
+    /// Its first batch.
+    begin: BatchPosition,
+    /// Where that batch begins in the order of its epoch.
     position: usize,
     /// The examples of that epoch from there on.
     left: usize,
@@ -85,9 +111,9 @@ struct Course {
     dropped: Arc<BTreeSet<usize>>,
 }
 
-/// A course within an epoch.
-struct Part<'c> {
-    course: &'c Course,
+/// The part of a segment that lies in one epoch.
+struct EpochSegment<'p> {
+    plan: &'p PlanSegment,
     batches: Range<u64>,
     position: usize,
     examples: usize,
@@ -95,27 +121,27 @@ struct Part<'c> {
 
 /// How the batches of a run are made.
 #[derive(Clone)]
-pub(crate) struct Courses {
+pub(crate) struct BatchPlan {
     data: Split,
     /// The seed of the orders; `None`: all epochs have the order of the data.
     seed: Option<u64>,
     /// Examples of an epoch, where none is dropped.
     examples: usize,
-    /// By the place where each begins; there is always one.
-    all: Vec<Course>,
+    /// In the order in which they begin; there is always one.
+    segments: Vec<PlanSegment>,
 }
 
-impl Courses {
+impl BatchPlan {
     /// Of a run whose epochs have `examples` of the data, in batches of this size, so many for a step.
     pub(crate) fn new(
         data: Split,
         seed: Option<u64>,
         examples: usize,
-        (batch_size, accumulation): (usize, u64),
+        batch_size: usize,
+        accumulation: u64,
     ) -> Self {
-        let first = Course {
-            epoch: 0,
-            batch: 0,
+        let first = PlanSegment {
+            begin: BatchPosition { epoch: 0, batch: 0 },
             position: 0,
             left: examples,
             batch_size: batch_size.max(1),
@@ -126,17 +152,17 @@ impl Courses {
             data,
             seed,
             examples,
-            all: vec![first],
+            segments: vec![first],
         }
     }
 
     /// The same without any change.
-    pub(crate) fn forget_turns(&mut self) {
-        self.all.truncate(1);
+    pub(crate) fn forget_changes(&mut self) {
+        self.segments.truncate(1);
     }
 
-    fn last(&self) -> &Course {
-        self.all.last().expect("there is always one")
+    fn last(&self) -> &PlanSegment {
+        self.segments.last().expect("there is always one")
     }
 
     /// Examples of the training data, dropped ones included.
@@ -159,9 +185,9 @@ impl Courses {
         &self.last().dropped
     }
 
-    /// The examples of a whole epoch of this course.
-    fn of_epoch(&self, course: &Course) -> usize {
-        let dropped = course.dropped.len() * self.data.passes();
+    /// The examples of a whole epoch of this segment.
+    fn examples_of_epoch(&self, segment: &PlanSegment) -> usize {
+        let dropped = segment.dropped.len() * self.data.passes();
         let there = self.data.len().saturating_sub(dropped);
         self.examples.min(there)
     }
@@ -173,47 +199,48 @@ impl Courses {
         }
     }
 
-    /// The parts of an epoch in their order, empty ones included.
-    fn parts(&self, epoch: u64) -> Vec<Part<'_>> {
-        let until = self
-            .all
-            .partition_point(|it| (it.epoch, it.batch) <= (epoch, 0));
-        let inherited = &self.all[until.max(1) - 1];
-        let examples = self.of_epoch(inherited);
-        let mut parts = vec![part(inherited, 0, 0, examples)];
-        for course in self.all[until..].iter().take_while(|it| it.epoch == epoch) {
-            if let Some(before) = parts.last_mut() {
-                before.batches.end = course.batch;
+    /// The segments of an epoch in their order, empty ones included.
+    fn segments_of(&self, epoch: u64) -> Vec<EpochSegment<'_>> {
+        let first_batch = BatchPosition { epoch, batch: 0 };
+        let until = self.segments.partition_point(|it| it.begin <= first_batch);
+        let inherited = &self.segments[until.max(1) - 1];
+        let examples = self.examples_of_epoch(inherited);
+        let mut found = vec![EpochSegment::new(inherited, 0, 0, examples)];
+        let later = self.segments[until..].iter();
+        for plan in later.take_while(|it| it.begin.epoch == epoch) {
+            let first = plan.begin.batch;
+            if let Some(before) = found.last_mut() {
+                before.batches.end = first;
             }
-            parts.push(part(course, course.batch, course.position, course.left));
+            found.push(EpochSegment::new(plan, first, plan.position, plan.left));
         }
-        parts
+        found
     }
 
     /// The batches of an epoch.
     pub(crate) fn batches(&self, epoch: u64) -> u64 {
-        let last = self.parts(epoch).pop();
-        last.map_or(0, |part| part.batches.end)
+        let last = self.segments_of(epoch).pop();
+        last.map_or(0, |segment| segment.batches.end)
     }
 
     /// The batches of the optimizer step that a batch belongs to. The last group of an epoch may be shorter, and is a
     /// step of its own.
     pub(crate) fn group(&self, epoch: u64, batch: u64) -> Range<u64> {
-        let mut parts = self.parts(epoch).into_iter();
-        let Some(part) = parts.find(|part| part.batches.contains(&batch)) else {
+        let mut segments = self.segments_of(epoch).into_iter();
+        let Some(segment) = segments.find(|it| it.batches.contains(&batch)) else {
             return batch..batch;
         };
-        let (first, size) = (part.batches.start, part.course.accumulation);
+        let (first, size) = (segment.batches.start, segment.plan.accumulation);
         let start = first + (batch - first) / size * size;
-        start..start.saturating_add(size).min(part.batches.end)
+        start..start.saturating_add(size).min(segment.batches.end)
     }
 
     /// The examples of each of these batches of an epoch.
     pub(crate) fn sizes(&self, epoch: u64, batches: Range<u64>) -> Vec<usize> {
-        let parts = self.parts(epoch);
+        let segments = self.segments_of(epoch);
         let size = |batch: u64| {
-            let part = parts.iter().find(|part| part.batches.contains(&batch))?;
-            Some(part.size(batch))
+            let segment = segments.iter().find(|it| it.batches.contains(&batch))?;
+            Some(segment.size(batch))
         };
         batches.filter_map(size).collect()
     }
@@ -221,24 +248,27 @@ impl Courses {
     /// How many examples each worker has in these batches of an epoch; `None` where batches are divided evenly.
     pub(crate) fn shares(&self, epoch: u64, batches: Range<u64>) -> Option<Vec<usize>> {
         let mut shares = self.data.shares_of(0..0)?;
-        for part in self.parts(epoch) {
-            let start = part.batches.start.max(batches.start);
-            let end = part.batches.end.min(batches.end);
-            let size = part.course.batch_size;
-            let place = |batch: u64| ((batch - part.batches.start) as usize).saturating_mul(size);
+        for segment in self.segments_of(epoch) {
+            let EpochSegment {
+                plan,
+                batches: all,
+                position,
+                examples,
+            } = segment;
+            let start = all.start.max(batches.start);
+            let end = all.end.min(batches.end);
+            let before =
+                |batch: u64| ((batch - all.start) as usize).saturating_mul(plan.batch_size);
             let own = match start < end {
-                true => place(start)..place(end).min(part.examples),
+                true => before(start)..before(end).min(examples),
                 false => continue,
             };
-            let dropped = &part.course.dropped;
-            let own = match dropped.is_empty() {
-                true => (self.data).shares_of(part.position + own.start..part.position + own.end),
+            let own = match plan.dropped.is_empty() {
+                true => (self.data).shares_of(position + own.start..position + own.end),
                 // Which places the dropped examples leave, the order of the epoch says.
                 false => {
                     let order = self.order(epoch);
-                    order
-                        .part(part.position, part.examples, dropped)
-                        .shares_of(own)
+                    order.part(position, examples, &plan.dropped).shares_of(own)
                 }
             };
             for (share, own) in shares.iter_mut().zip(own.into_iter().flatten()) {
@@ -259,13 +289,13 @@ impl Courses {
     ) -> Result<impl Iterator<Item = Result<Batch>> + Send + use<>> {
         let order = self.order(epoch);
         let mut rest = Vec::new();
-        for part in self.parts(epoch) {
-            let Range { start, end } = part.batches;
+        for segment in self.segments_of(epoch) {
+            let Range { start, end } = segment.batches;
             let first = start.max(batch);
             if first < end {
-                let dropped = &part.course.dropped;
-                let own = order.part(part.position, part.examples, dropped);
-                let own = own.batch(part.course.batch_size)?;
+                let plan = segment.plan;
+                let own = order.part(segment.position, segment.examples, &plan.dropped);
+                let own = own.batch(plan.batch_size)?;
                 rest.push(
                     own.skip((first - start) as usize)
                         .take((end - first) as usize),
@@ -275,8 +305,9 @@ impl Courses {
         Ok(rest.into_iter().flatten())
     }
 
-    /// What a run counts from a place on to the end of its epochs.
-    pub(crate) fn rest(&self, (epoch, batch): (u64, u64), epochs: u64, shape: &Shape) -> Counters {
+    /// What a run counts from a batch on to the end of its epochs.
+    pub(crate) fn rest(&self, from: BatchPosition, epochs: u64, shape: &Shape) -> Counters {
+        let BatchPosition { epoch, batch } = from;
         let (now, later) = match epoch < epochs {
             true => (self.rest_of(epoch, batch), epochs - epoch - 1),
             false => ((0, 0), 0),
@@ -310,27 +341,29 @@ impl Courses {
 
     /// Batches and groups of an epoch from a batch on.
     fn rest_of(&self, epoch: u64, batch: u64) -> (u64, u64) {
-        let parts = self.parts(epoch).into_iter();
-        parts.fold((0, 0), |(batches, groups), part| {
-            let left = part
-                .batches
-                .end
-                .saturating_sub(part.batches.start.max(batch));
+        let segments = self.segments_of(epoch).into_iter();
+        segments.fold((0, 0), |(batches, groups), segment| {
+            let Range { start, end } = segment.batches;
+            let left = end.saturating_sub(start.max(batch));
             (
                 batches + left,
-                groups + left.div_ceil(part.course.accumulation),
+                groups + left.div_ceil(segment.plan.accumulation),
             )
         })
     }
 
-    /// Changes what follows a place, which is before an optimizer step and not before an earlier change.
+    /// Changes what follows from a batch on, with which an optimizer step begins and which is not before an earlier change.
     ///
     /// # Errors
     /// Why it cannot be; then nothing has changed.
-    pub(crate) fn turn(&mut self, place: Place, turn: &Turn) -> std::result::Result<(), String> {
-        let Place { epoch, batch, .. } = place;
+    pub(crate) fn change(
+        &mut self,
+        from: BatchPosition,
+        change: &BatchChange,
+    ) -> std::result::Result<(), String> {
+        let BatchPosition { epoch, batch } = from;
         let last = self.last();
-        if (epoch, batch) < (last.epoch, last.batch)
+        if from < last.begin
             || batch >= self.batches(epoch)
             || self.group(epoch, batch).start != batch
         {
@@ -338,21 +371,21 @@ impl Courses {
                 "batch {batch} of epoch {epoch} is no begin of a step that follows the latest change"
             ));
         }
-        let rows = &turn.dropped;
-        if turn.batch_size == Some(0) || turn.accumulation == Some(0) {
+        let rows = &change.dropped;
+        if change.batch_size == Some(0) || change.accumulation == Some(0) {
             return Err("a batch and a step have at least one example".to_owned());
         }
         if let Some(row) = rows.iter().find(|&&row| row >= self.examples()) {
             return Err(format!("there is no example {row}"));
         }
         let mut next = last.clone();
-        (next.epoch, next.batch) = (epoch, batch);
-        let mut parts = self.parts(epoch).into_iter();
-        let part = parts.find(|part| part.batches.contains(&batch));
-        let part = part.expect("it is one of the batches");
-        let made = (batch - part.batches.start) as usize;
-        let passed = made.saturating_mul(part.course.batch_size);
-        next.left = part.examples - passed.min(part.examples);
+        next.begin = from;
+        let mut segments = self.segments_of(epoch).into_iter();
+        let segment = segments.find(|it| it.batches.contains(&batch));
+        let segment = segment.expect("it is one of the batches");
+        let made = (batch - segment.batches.start) as usize;
+        let passed = made.saturating_mul(segment.plan.batch_size);
+        next.left = segment.examples - passed.min(segment.examples);
         let order = match next.dropped.is_empty() && rows.is_empty() {
             true => None,
             false => match self.order(epoch) {
@@ -362,10 +395,10 @@ impl Courses {
                 }
             },
         };
-        next.position = part.position + passed;
+        next.position = segment.position + passed;
         if let Some(order) = &order {
             let index = |at: usize| order.get(at).map(|example| example.index);
-            let mut goes_on = (part.position..order.len())
+            let mut goes_on = (segment.position..order.len())
                 .filter(|&at| index(at).is_some_and(|row| !next.dropped.contains(&row)));
             next.position = goes_on.nth(passed).unwrap_or(order.len());
             Arc::make_mut(&mut next.dropped).extend(rows);
@@ -373,34 +406,34 @@ impl Courses {
                 .filter(|&at| index(at).is_some_and(|row| !next.dropped.contains(&row)));
             next.left = next.left.min(stay.count());
         }
-        next.batch_size = turn.batch_size.unwrap_or(next.batch_size);
-        next.accumulation = turn.accumulation.unwrap_or(next.accumulation);
-        if self.of_epoch(&next) == 0 {
+        next.batch_size = change.batch_size.unwrap_or(next.batch_size);
+        next.accumulation = change.accumulation.unwrap_or(next.accumulation);
+        if self.examples_of_epoch(&next) == 0 {
             return Err("no example would be left".to_owned());
         }
-        self.all.push(next);
+        self.segments.push(next);
         Ok(())
     }
 }
 
-/// A course from a batch of an epoch to the end of the epoch.
-fn part(course: &Course, first: u64, position: usize, examples: usize) -> Part<'_> {
-    let batches = examples.div_ceil(course.batch_size) as u64;
-    Part {
-        course,
-        batches: first..first + batches,
-        position,
-        examples,
+impl<'p> EpochSegment<'p> {
+    /// From a batch of an epoch to the end of the epoch, `examples` of its order from `position` on.
+    fn new(plan: &'p PlanSegment, first: u64, position: usize, examples: usize) -> Self {
+        let batches = examples.div_ceil(plan.batch_size) as u64;
+        Self {
+            plan,
+            batches: first..first + batches,
+            position,
+            examples,
+        }
     }
-}
 
-impl Part<'_> {
     /// The examples of a batch of it.
     fn size(&self, batch: u64) -> usize {
         let before = (batch - self.batches.start) as usize;
-        let before = before.saturating_mul(self.course.batch_size);
+        let before = before.saturating_mul(self.plan.batch_size);
         self.examples
             .saturating_sub(before)
-            .min(self.course.batch_size)
+            .min(self.plan.batch_size)
     }
 }

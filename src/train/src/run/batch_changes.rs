@@ -14,7 +14,7 @@ use crate::network::{Files, Network};
 use crate::prepare::in_memory_only;
 use crate::problem;
 use crate::report::history::Edit;
-use crate::run::course::{Place, Turn};
+use crate::run::batch_plan::{BatchChange, StepPosition};
 use crate::run::edits::Change;
 use crate::run::handle::Run;
 use crate::run::memory;
@@ -33,9 +33,9 @@ impl<N: Network> Run<N> {
     pub fn set_batch_size(&self, examples: impl IntoCount) -> Result<Edit> {
         let count = examples.into_count();
         let examples = count.at_least(1, "set_batch_size", "examples")?;
-        self.turned(Turn {
+        self.batches_changed(BatchChange {
             batch_size: Some(usize::try_from(examples).unwrap_or(usize::MAX)),
-            ..Turn::default()
+            ..BatchChange::default()
         })
     }
 
@@ -46,9 +46,9 @@ impl<N: Network> Run<N> {
     pub fn set_accumulation(&self, batches: impl IntoCount) -> Result<Edit> {
         let count = batches.into_count();
         let batches = count.at_least(1, "set_accumulation", "batches")?;
-        self.turned(Turn {
+        self.batches_changed(BatchChange {
             accumulation: Some(batches),
-            ..Turn::default()
+            ..BatchChange::default()
         })
     }
 
@@ -65,8 +65,8 @@ impl<N: Network> Run<N> {
         (self.calls.drop_examples)(self, rows)
     }
 
-    fn turned(&self, turn: Turn) -> Result<Edit> {
-        (self.calls.turn)(self, turn)
+    fn batches_changed(&self, change: BatchChange) -> Result<Edit> {
+        (self.calls.change_batches)(self, change)
     }
 
     pub(crate) fn drop_examples_here(&self, rows: Vec<Count>) -> Result<Edit> {
@@ -89,28 +89,28 @@ impl<N: Network> Run<N> {
                 return Err(ExamplesNotInData { unknown, examples }.error());
             }
             let given: BTreeSet<usize> = rows.iter().filter_map(row).collect();
-            let dropped = given.difference(run.courses.dropped()).copied().collect();
+            let dropped = given.difference(run.batch_plan.dropped());
+            let dropped = dropped.copied().collect();
             check_dropped(run, &lease.files, &dropped)?;
-            let dropped = dropped.into_iter().collect();
-            let turn = Turn {
-                dropped,
-                ..Turn::default()
+            let change = BatchChange {
+                dropped: dropped.into_iter().collect(),
+                ..BatchChange::default()
             };
-            run.turn(lease, turn, "drop_examples")
+            run.change_batches(lease, change, "drop_examples")
         })
     }
 
-    pub(crate) fn turn_here(&self, turn: Turn) -> Result<Edit> {
+    pub(crate) fn change_batches_here(&self, change: BatchChange) -> Result<Edit> {
         begin_call();
-        let call = match turn.batch_size {
+        let call = match change.batch_size {
             Some(_) => "set_batch_size",
             None => "set_accumulation",
         };
         self.with(call, |lease, run| {
-            if let Some(batch_size) = turn.batch_size {
+            if let Some(batch_size) = change.batch_size {
                 check_batch_size(lease, run, batch_size)?;
             }
-            run.turn(lease, turn, call)
+            run.change_batches(lease, change, call)
         })
     }
 }
@@ -138,7 +138,7 @@ fn check_dropped<N: Network>(
     files: &N::Files,
     dropped: &BTreeSet<usize>,
 ) -> Result<()> {
-    let before = run.courses.dropped();
+    let before = run.batch_plan.dropped();
     let stays = |row: usize| !dropped.contains(&row) && !before.contains(&row);
     let Some(train) = run.data.train.held() else {
         return Ok(());
@@ -188,46 +188,45 @@ impl<N: Network> RunState<'_, N> {
     ///
     /// # Errors
     /// SC0103 if there are no more steps.
-    pub(crate) fn turn(
+    pub(crate) fn change_batches(
         &mut self,
         state: &mut ModelState<N>,
-        turn: Turn,
+        change: BatchChange,
         call: &str,
     ) -> Result<Edit> {
-        let Some((epoch, batch, _)) = self.coming_place() else {
+        let Some(coming) = self.coming_batch() else {
             let expects = "a step to come: all steps are made";
             return Err(Box::new(problem::bad_value(call, "value", "…", expects)));
         };
-        let steps = state.step.steps;
-        let place = Place {
-            epoch,
-            batch,
-            steps,
-        };
-        self.edit(state, Change::Turn(place, turn))
+        let from = StepPosition::new(coming.position, state.step.steps);
+        self.edit(state, Change::Batches(from, change))
     }
 
     /// Makes such a change: the batches, the schedule's way over the steps that are left, and what the table says.
-    pub(crate) fn take_turn(&mut self, place: Place, turn: &Turn) -> Result<()> {
-        let turned = self.courses.turn(place, turn);
-        turned.map_err(|why| Box::new(problem::bad_value("edit", "batch", place.batch, why)))?;
+    pub(crate) fn make_batch_change(
+        &mut self,
+        from: StepPosition,
+        change: &BatchChange,
+    ) -> Result<()> {
+        let changed = self.batch_plan.change(from.next_batch(), change);
+        changed.map_err(|why| Box::new(problem::bad_value("edit", "batch", from.batch, why)))?;
         self.count_exchanges();
-        let left = self.rest((place.epoch, place.batch));
-        self.settings.span = self.settings.span.turned(place.steps, left.optimizer_steps);
+        let left = self.rest(from.next_batch());
+        self.settings.span = self.settings.span.turned(from.steps, left.optimizer_steps);
         self.pace = Pace::default();
         Ok(())
     }
 
     /// Takes all such changes back.
-    pub(crate) fn forget_turns(&mut self) {
-        self.courses.forget_turns();
+    pub(crate) fn forget_batch_changes(&mut self) {
+        self.batch_plan.forget_changes();
         self.count_exchanges();
     }
 
     /// How the exchanges of the batches to come are counted.
     fn count_exchanges(&mut self) {
-        let sizes = (self.courses.batch_size(), self.courses.accumulation());
-        let largest = self.data.largest_batches(sizes.0, sizes.1);
+        let plan = &self.batch_plan;
+        let largest = (self.data).largest_batches(plan.batch_size(), plan.accumulation());
         let replicas = self.shape.replicas as usize;
         self.shape.exchange = self.settings.exchange.counted(replicas, largest);
     }

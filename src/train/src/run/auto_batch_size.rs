@@ -23,9 +23,23 @@ const BATCHES: usize = 32;
 /// The largest batch that is chosen.
 const MOST: usize = 256;
 
+/// What a batch size is chosen by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchSizeRequest {
+    pub choice: Choice,
+    /// The batch size, as far as it is known.
+    pub written: usize,
+    /// Examples of an epoch.
+    pub examples: usize,
+    /// Tokens of the longest row.
+    pub length: usize,
+    /// Whether layers are computed once more in the backward pass.
+    pub recompute: bool,
+}
+
 /// What was chosen.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenBatchSize {
     /// Examples of the global batch.
     pub batch_size: usize,
     /// Examples that are computed at once, where that is not the whole batch.
@@ -34,17 +48,21 @@ pub(crate) struct Chosen {
     pub why: String,
 }
 
-/// The choice for batches of rows up to `length` tokens, of `examples` examples an epoch; `written` is the batch size as
-/// far as it is known. `None` where nothing is to be chosen.
+/// The batch size for this model on its devices. `None` where nothing is to be chosen.
 ///
 /// # Errors
 /// SC0103 where nobody knows how much memory there is, SC0607 if not one example fits on each replica.
 pub(crate) fn choose<N: Network>(
     state: &ModelState<N>,
-    (choice, written): (Choice, usize),
-    (examples, length): (usize, usize),
-    recompute: bool,
-) -> Result<Option<Chosen>> {
+    request: BatchSizeRequest,
+) -> Result<Option<ChosenBatchSize>> {
+    let BatchSizeRequest {
+        choice,
+        written,
+        examples,
+        length,
+        recompute,
+    } = request;
     let least = state.step.replicas.len().max(1);
     let (sizes, reason) = match choice {
         Choice::Given => return Ok(None),
@@ -80,7 +98,7 @@ pub(crate) fn choose<N: Network>(
                 None => reason.to_owned(),
             };
             return Ok(Some(match choice {
-                Choice::Any => Chosen {
+                Choice::Any => ChosenBatchSize {
                     batch_size: size,
                     part: None,
                     why: format!("batch_size = {size}, chosen: about {needs}; {limit}"),
@@ -93,9 +111,9 @@ pub(crate) fn choose<N: Network>(
     Err(nothing_fits(state, larger.as_ref()))
 }
 
-fn in_parts(written: usize, part: usize, needs: &str, limit: &str) -> Chosen {
+fn in_parts(written: usize, part: usize, needs: &str, limit: &str) -> ChosenBatchSize {
     let parts = written.div_ceil(part);
-    Chosen {
+    ChosenBatchSize {
         batch_size: written,
         part: (parts > 1).then_some(part),
         why: match parts {

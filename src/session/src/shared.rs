@@ -1,0 +1,34 @@
+//! What the threads of a session share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::evaluate::{Assist, Interrupt};
+
+/// The state that other threads use while the evaluator is busy.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) interrupt: Mutex<Option<Arc<dyn Interrupt>>>,
+    pub(crate) assistant: Mutex<Option<Arc<dyn Assist>>>,
+    /// Cells and expressions that are queued or running.
+    pub(crate) waiting: AtomicUsize,
+    /// The evaluator executes a cell or an expression.
+    pub(crate) running: AtomicBool,
+    /// The evaluator has started, or failed to.
+    pub(crate) ready: AtomicBool,
+    /// An interrupt arrived while cells waited and none was running.
+    pub(crate) interrupted_early: AtomicBool,
+    /// The session is shutting down: queued cells are not executed.
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Shared {
+    /// A cell or an expression has ended.
+    pub(crate) fn end_of_evaluation(&self) {
+        self.running.store(false, Ordering::SeqCst);
+        self.interrupted_early.store(false, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
