@@ -320,7 +320,7 @@ mod tests {
                 Some(code)
             );
             assert_eq!(
-                change(data, |text| text[..3].to_owned()).as_deref(),
+                change(data, |text| text[..4].to_owned()).as_deref(),
                 Some(code)
             );
         }

@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(data.label_names, ["x", "y"]);
         std::fs::write(&path, "{\"text\": \"a\", \"tags\": [3, 10]}\n").expect("room");
         let data = Dataset::jsonl_with(&path, &columns).expect("a row");
-        assert_eq!(data.label_names, ["10", "3"]);
+        assert_eq!(data.label_names, ["3", "10"]);
         let lines = "{\"text\": \"a\", \"tags\": [[3]]}\n{\"text\": \"b\", \"tags\": [4]}\n";
         std::fs::write(&path, lines).expect("room");
         let problem = Dataset::jsonl_with(&path, &columns).expect_err("a list in a list");

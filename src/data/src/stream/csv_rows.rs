@@ -60,7 +60,11 @@ impl CsvRows {
             line: before.line + watched.ends.lines,
             nth: 0,
         };
-        if !watched.has_line_end_before(end) && ends_in_quotes(&watched.rest(at.offset)?) {
+        let is_last = watched.is_all_read(end) && {
+            let left = watched.input.file();
+            left.stream_position()? == left.metadata()?.len()
+        };
+        if is_last && ends_in_quotes(&watched.rest(at.offset)?) {
             let reason = format!("the quote that opens in line {} is not closed", at.line);
             return Err(io::Error::other(reason));
         }
@@ -91,11 +95,9 @@ impl Watched {
         self.ends.add(self.chunk.get(read..).unwrap_or_default());
     }
 
-    /// Whether the byte before this many is the end of a line.
-    fn has_line_end_before(&self, end: u64) -> bool {
-        let at = (end - self.begin).checked_sub(1);
-        let byte = at.and_then(|at| self.chunk.get(usize::try_from(at).ok()?));
-        matches!(byte, Some(b'\n' | b'\r'))
+    /// Whether no more than this many bytes have been read.
+    fn is_all_read(&self, end: u64) -> bool {
+        end == self.begin + self.chunk.len() as u64
     }
 
     /// All bytes from a place in the file on, whose end has been read.
