@@ -152,11 +152,11 @@ def test_what_is_typed_as_a_password_is_not_to_be_shown(kernel):
     question = kernel.client.get_stdin_msg(timeout=60)
     assert question["content"] == {"prompt": "token? ", "password": True}
     kernel.client.input("a secret")
-    assert kernel.collect(request, timeout=60).ok().text == 'Some("a secret")'
+    assert kernel.collect(request, timeout=60).ok().shown() == 'Some("a secret")'
 
 
 def test_a_question_that_nobody_can_be_asked_has_no_answer(kernel):
-    assert kernel.run('input("name? ")').text == "None"
+    assert kernel.run('input("name? ")').shown() == "None"
 
 
 def test_interrupts_at_odd_moments(kernel):

@@ -40,8 +40,8 @@ pub(crate) fn ask(prompt: &str, password: bool) -> Option<String> {
         return None;
     }
     let answer = replies.recv().ok().flatten();
-    // An interrupt cancels the question.
-    answer.filter(|_| !cell::interrupted())
+    // An interrupt cancels the question; `interrupted` reports to the kernel that the cell has noticed it.
+    if cell::interrupted() { None } else { answer }
 }
 
 struct Connection {

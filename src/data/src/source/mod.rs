@@ -91,15 +91,13 @@ impl Table {
         if self.rows.is_empty() {
             return Err(problem::empty(&self.source, self.call));
         }
-        let names_of = |fields: &[String], column: usize| {
-            names_in(&fields[column], columns.separator()).unwrap_or_default()
-        };
+        let names_of = |field: &str| names_in(field, columns.separator()).unwrap_or_default();
         let label_names = match chosen.label {
             LabelColumn::Class(column) => {
                 sorted_label_names(self.rows.iter().map(|row| row.fields[column].as_str()))
             }
             LabelColumn::Several(column) => {
-                let sets = self.rows.iter().map(|row| names_of(&row.fields, column));
+                let sets = self.rows.iter().map(|row| names_of(&row.fields[column]));
                 let names: Vec<String> = sets.flatten().collect();
                 sorted_label_names(names.iter().map(String::as_str))
             }
@@ -130,7 +128,7 @@ impl Table {
             let example = Example::new(&fields[chosen.text]);
             let example = match chosen.label {
                 LabelColumn::Several(column) => {
-                    let names = names_of(fields, column);
+                    let names = names_of(&fields[column]);
                     let classes = names.iter().filter_map(|name| class_of.get(name.as_str()));
                     example.with_classes(classes.copied())
                 }
