@@ -137,6 +137,8 @@ MISTAKES = {
                                "Box::new(move |x| x + n)"], 1),
     "question mark in a function": ("fn read() -> usize {\n    let s = std::fs::read_to_string(\"x\")?;\n    s.len()\n}", "SC1014",
                                     ["`read` does not", "Result<usize, Box<dyn std::error::Error>>"], 2),
+    "question mark in a closure": ("fn size() -> usize {\n    let read = || { std::fs::read_to_string(\"x\")?.len() };\n    read()\n}",
+                                   "E0277", ["can only be used in a closure that returns"], 2),
     "an Option's question mark": ("let a = v.first()?;", "E0277", ["on `Result`s, not `Option`s, in a cell"], 1),
     "increment": ("let mut a = 1;\na++;", "CompilationError", ["+= 1"], 2),
     "ternary": ("let a = n > 1 ? 2 : 3;", "CompilationError", [], 1),

@@ -160,3 +160,19 @@ def test_a_valid_cell_shows_nothing(notebook, name):
     cards = [bundle["text/plain"] for bundle in ran.diagnostics]
     assert not cards, f"{CELLS[name]}\n---\n" + "\n".join(cards)
     assert DIAGNOSTIC not in ran.shown("text/plain")
+
+
+def test_types_of_earlier_cells_may_have_the_names_of_ours(notebook):
+    """Of a name that a cell defines the checks know nothing in later cells either."""
+    notebook.run("struct SGD { steps: usize }\nimpl SGD { fn new(steps: usize) -> Self { SGD { steps } } }")
+    notebook.run("enum Animal { Lion(String), Ox }")
+    ran = notebook.execute("""let steps = SGD::new(1).steps;
+let name = match Animal::Lion("a".to_owned()) {
+    Animal::Lion(name) => name,
+    Animal::Ox => String::new(),
+};
+assert_eq!((steps, name.as_str()), (1, "a"));""")
+    assert not ran.errors, ran.errors
+    # As at the start of a notebook, the name is ours again.
+    notebook.run("%reset")
+    assert notebook.execute("let optimizer = SGD::new(1);").errors[0]["ename"] == "SC0103"

@@ -47,6 +47,10 @@ pub struct LoraConfig {
     pub seed: u64,
     /// The checkpoint that the frozen weights came from: a name, or a folder.
     pub base: String,
+    /// Parameters that are or were trained beside the adapters. No other file has their values, so that they are written
+    /// with the adapters, and trained again where these are read.
+    #[serde(default)]
+    pub trained: BTreeSet<String>,
 }
 
 impl LoraConfig {

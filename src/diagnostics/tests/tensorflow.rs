@@ -195,6 +195,13 @@ const EXPECTED: &[(&str, &[(&str, &str)])] = &[
             ("weight_decy", "rruu"),
         ],
     ),
+    // These came after 2.6, and later versions were not tried.
+    (
+        "Lion",
+        &[("lr", "rr??"), ("beta_1", "rr??"), ("foo", "rr??")],
+    ),
+    ("Lamb", &[("lr", "rr??")]),
+    ("Adafactor", &[("lr", "rr??")]),
 ];
 
 #[test]
@@ -306,6 +313,16 @@ fn each_version_is_quoted_word_for_word() {
             "accepts this argument",
         ],
     );
+    check(
+        "Lion",
+        "lr",
+        [
+            "AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'Lion'",
+            "AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'Lion'",
+            "was not tried with this argument",
+            "was not tried with this argument",
+        ],
+    );
 }
 
 #[test]
@@ -365,6 +382,7 @@ fn a_row_becomes_a_sentence() {
         "weight_decy",
         "TensorFlow 2.3 to 2.6 have no `AdamW`; tf_keras 2.18 and Keras 3 raise an error",
     );
+    check("Lion", "lr", "TensorFlow 2.3 to 2.6 have no `Lion`");
 }
 
 /// What the versions do in each situation, a letter each: s says nothing, w warns, r raises in this call, l in a later

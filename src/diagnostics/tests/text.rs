@@ -7,7 +7,7 @@ use stratoscope_diagnostics::arguments::{
     foreign_identifier,
 };
 use stratoscope_diagnostics::check::suggest::distance;
-use stratoscope_diagnostics::check::{CellContext, calls, check_cell};
+use stratoscope_diagnostics::check::{CellContext, calls, check_cell, defined_in};
 use stratoscope_diagnostics::render::apply;
 use stratoscope_diagnostics::{ArgumentState, Diagnostic, Place, Severity};
 
@@ -627,6 +627,90 @@ fn what_is_no_call_has_no_findings() {
     }
 }
 
+/// Types, functions and macros of the notebook and of other crates with the names of ours.
+#[test]
+fn what_has_the_name_of_ours_and_is_another_has_no_findings() {
+    for text in [
+        "enum Animal { Lion(String), Cat }\nlet a = Animal::Lion(\"a\".into());",
+        "enum Choice { Adam(f64), SGD(f64) }\nuse Choice::*;\nlet a = Adam(0.1);",
+        "enum Choice<T: Copy> { #[allow(unused)] SGD(T) }\nmatch c { SGD(r) if r > x => 1, _ => 2 };",
+        "match animal { Lion(n) => n, Cat => 0 };",
+        "match animal { Some(Lion(n)) => { 1 } Ox | Lamb(_) => 0 };",
+        "if let Lion(n) = animal { n } else { 0 };",
+        "while let Some(Adam(n)) = next() {}",
+        "let Lion(n) = animal else { return Ok(()) };",
+        "for Lion(n) in animals {}",
+        "animals.map(|Lion(n)| n);",
+        "fn f(Lion(n): Wrapper) -> u8 { n }",
+        "let is_one = matches!(animal, Lion(_) | Lamb(_));",
+        "use linfa::Lion;\nlet l = Lion(2);",
+        "use candle_nn::{AdamW, optim::SGD};\nlet a = AdamW::new(variables, 1);\nlet b = SGD::new(1);",
+        "let a = candle_nn::AdamW::new(-1, p).weight_decy(0.1);",
+        "let s = mine::TPUStrategy::new();",
+        "other::fit!(model, epoch = 3);",
+        "other::scope!({ 1 });",
+        "use std::thread::scope;\nscope(a, { 1 });",
+        "fn scope(a: u8, b: u8) -> u8 { a }\nscope(1, { 2 });",
+        "let scope = |a, b| a + b;\nscope(1, { 2 });",
+        "let s = SGD::new(1f64).momentum(0f64);",
+        "let l = WeightedCrossentropy(2.0);",
+        "fn one(m: &Sequential) { fit!(m, d, epochs = 1); }\nlet m = Dataset::tsv(p)?;",
+        "fit!(m, d, epochs = 1)?;\nlet m = Dataset::tsv(p)?;\nlet m = build();",
+        "fn accuracy(a: &[u8]) -> usize { a.len() }\nfit!(model, train, epochs = accuracy(&a))?;",
+    ] {
+        assert!(check(text).is_empty(), "{text}: {:?}", codes(text));
+    }
+    // The same names where they are ours.
+    for (text, expected) in [
+        ("match animal { Ox(n) => Lion(n), Cat => 0 };", "SC0126"),
+        ("let x = { let a = 1; Adam(a) };", "SC0126"),
+        ("if matches!(Adam(1), Ox(_)) {}", "SC0126"),
+        (
+            "use stratoscope::train::{Adam, SGD};\nSGD::new(1);",
+            "SC0103",
+        ),
+        ("use Animal::*;\nSGD::new(1);", "SC0103"),
+        ("stratoscope::train::SGD::new(1);", "SC0103"),
+        ("crate::SGD::new(1);", "SC0103"),
+        ("fn fit() {}\nfit!(model, train, epoch = 3)?;", "SC0114"),
+        (
+            "let m = Dataset::tsv(p)?;\nfit!(m, d, epochs = 1)?;",
+            "SC0124",
+        ),
+    ] {
+        assert_eq!(codes(text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn what_earlier_cells_define_is_known() {
+    let found = |earlier: &[&str], text: &str| {
+        let mut context = CellContext::default();
+        for cell in earlier {
+            context.defined.extend(defined_in(cell));
+        }
+        let found = check_cell(text, &context).into_iter();
+        found.map(|found| found.code).collect::<Vec<_>>()
+    };
+    let cell = "SGD::new(1);";
+    assert_eq!(found(&[], cell), ["SC0103"]);
+    assert!(found(&["struct SGD { n: u8 }", "let a = 1;"], cell).is_empty());
+    assert!(found(&["use linfa::SGD;"], cell).is_empty());
+    assert_eq!(found(&["fn f() { struct SGD; }"], cell), ["SC0103"]);
+    assert_eq!(found(&["use stratoscope::train::SGD;"], cell), ["SC0103"]);
+    let animals = "enum Animal { Lion(String), Cat }\nuse Animal::*;";
+    assert!(found(&[animals], "let a = Lion(name);").is_empty());
+    assert!(found(&["fn scope(a: u8, b: u8) {}"], "scope(1, { 2 });").is_empty());
+    let own = "macro_rules! fit { ($($t:tt)*) => {} }";
+    assert!(found(&[own], "fit!(epoch = 3);").is_empty());
+    // A variable of an earlier cell that this one binds anew.
+    let mut context = CellContext::default();
+    let model = ("m".to_owned(), "Model<Layers>".to_owned());
+    context.variables.extend([model]);
+    let text = "fit!(m, d, epochs = 1)?;\nlet m = Dataset::tsv(p)?;";
+    assert!(check_cell(text, &context).is_empty());
+}
+
 /// Calls that are not written as they should be: the code, and the cell after the first way out of each
 /// finding in its turn.
 #[test]
@@ -734,6 +818,11 @@ fn a_call_is_put_right_by_its_ways_out() {
             "SC0126",
             "let s = tf.distribute.MirroredStrategy();",
             "let s = MirroredStrategy::new()?;",
+        ),
+        (
+            "SC0126",
+            "let s = MultiWorkerMirroredStrategy();",
+            "let s = MultiWorkerMirroredStrategy::new()?;",
         ),
         ("SC0126", "let o = Adam();", "let o = Adam::new(1e-3);"),
         (

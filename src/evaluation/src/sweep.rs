@@ -140,18 +140,27 @@ pub fn sweep<S: IntoScores>(
 impl Sweep {
     /// The results that trials have, the most important first.
     pub fn score_names(&self) -> Vec<String> {
-        names(
-            self.trials
-                .iter()
-                .filter_map(|trial| trial.result.as_ref().ok()),
-        )
+        names(self.scores())
     }
 
-    /// The trial with the best result of this name: the smallest of a loss or an error, the largest of anything else.
-    /// `None` where no trial has a number of this name.
+    fn scores(&self) -> impl Iterator<Item = &Scores> {
+        let trials = self.trials.iter();
+        trials.filter_map(|trial| trial.result.as_ref().ok())
+    }
+
+    fn is_smaller_better(&self, name: &str) -> bool {
+        is_smaller_better(self.scores(), name)
+    }
+
+    /// The trial with the best result of this name: the smallest of a loss, an error or a metric that is better when it is
+    /// lower, the largest of anything else. `None` where no trial has a number of this name.
     pub fn best(&self, name: &str) -> Option<&Trial> {
         let score = |trial: &Trial| trial.result.as_ref().ok()?.get(name);
-        let sign = if is_smaller_better(name) { -1.0 } else { 1.0 };
+        let sign = if self.is_smaller_better(name) {
+            -1.0
+        } else {
+            1.0
+        };
         let known = self.trials.iter().filter_map(|trial| {
             let score = score(trial).filter(|score| !score.is_nan())?;
             Some((trial, sign * score))

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use evcxr::{CommandContext, Error, EvalOutputs};
-use stratoscope_diagnostics::check::{self, CellContext, check_cell};
+use stratoscope_diagnostics::check::{DefinedNames, check_cell, defined_in};
 use stratoscope_diagnostics::policy::Level;
-use stratoscope_diagnostics::{Diagnostic, Profile, Severity};
+use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_wire::{MimeBundle, ToCells};
 
 use super::crate_progress::Watch;
@@ -36,6 +36,7 @@ use stratoscope_session::{
 };
 
 mod kept_variables;
+mod known;
 mod names;
 mod outcome;
 mod start;
@@ -63,6 +64,8 @@ pub struct Engine {
     lost_variables: LostVariables,
     /// The types that cells have defined.
     defined: Definitions,
+    /// The names of all that cells have defined.
+    defined_names: DefinedNames,
     /// What evcxr takes for variables and is none ([`kept_variables`]).
     masked: BTreeSet<String>,
     /// How often types were redefined.
@@ -106,30 +109,6 @@ impl Engine {
             .collect();
         variables.sort_by(|a, b| a.name.cmp(&b.name));
         variables
-    }
-
-    /// What the checks of a cell know of the notebook.
-    fn known_to_checks(&self, profile: Option<Profile>) -> CellContext {
-        CellContext {
-            profile,
-            variables: self
-                .list_names()
-                .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
-                .collect(),
-            ..CellContext::default()
-        }
-    }
-
-    /// The variable that holds the strategy: the one that the cell makes, or the notebook's only one.
-    fn strategy_in(&self, code: &str) -> Option<String> {
-        let mut names = check::strategies_made_in(code);
-        if names.is_empty() {
-            let strategies = self
-                .list_names()
-                .filter(|(_, kind)| kind.ends_with("Strategy"));
-            names = strategies.map(|(name, _)| name.to_owned()).collect();
-        }
-        (names.len() == 1).then(|| names.remove(0))
     }
 
     /// Checks the calls of the DSL in a cell and shows what is wrong. Returns the errors, and the notes, which are
@@ -185,6 +164,8 @@ impl Engine {
             before.retain(|name| !of_old_types.contains(name));
             self.drop_redefined(of_old_types, &rewritten, current);
             self.defined.extend(defined);
+            self.defined_names.extend(defined_in(&current.code));
+            self.linter.set_defined(self.defined_names.clone());
         }
         let outcome = self.outcome(result, &rewritten, &before, current);
         let variables = self.list_variables();
@@ -344,10 +325,12 @@ impl Evaluate for Engine {
         self.declared = Declared::default();
         self.lost_variables.clear();
         self.defined.clear();
+        self.defined_names = DefinedNames::default();
         self.masked.clear();
         self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
         self.linter.set_variables(&[]);
+        self.linter.set_defined(DefinedNames::default());
         started.map(drop).map_err(|error| CellError {
             ename: "Error".to_owned(),
             evalue: format!("nothing can be executed any more: {error}"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use stratoscope_cell_text::ParsedCell;
-use stratoscope_diagnostics::check::{self, CellContext, check_cell};
+use stratoscope_diagnostics::check::{self, CellContext, DefinedNames, check_cell};
 use stratoscope_diagnostics::policy::{self, Level};
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_session::{DiagnosticSettings, Lint, Variable};
@@ -26,6 +26,8 @@ pub struct Linter {
 struct Known {
     /// The variables and their types.
     variables: BTreeMap<String, String>,
+    /// What the cells define.
+    defined: DefinedNames,
     /// `%profile` and `%warnings`.
     settings: DiagnosticSettings,
     /// Whether any executed cell may have made a strategy.
@@ -39,6 +41,11 @@ impl Linter {
         self.known().variables = variables
             .map(|it| (it.name.clone(), it.type_name.clone()))
             .collect();
+    }
+
+    /// Cells have defined these names.
+    pub fn set_defined(&self, defined: DefinedNames) {
+        self.known().defined = defined;
     }
 
     /// A cell is executed.
@@ -82,6 +89,7 @@ impl Lint for Linter {
                 profile: known.settings.profile,
                 active_scope: (!may_have_strategy).then_some(false),
                 variables: known.variables.clone(),
+                defined: known.defined.clone(),
             };
             (context, known.settings.clone())
         };
@@ -131,6 +139,17 @@ mod tests {
         assert_eq!(codes(&linter, MISSPELLED, true)[0], "SC0101");
         assert!(codes(&linter, "%help", true).is_empty());
         assert!(codes(&linter, &"(".repeat(100_000), true).is_empty());
+    }
+
+    #[test]
+    fn a_type_of_an_earlier_cell_is_not_ours() {
+        let linter = Linter::default();
+        let cell = "let optimizer = SGD::new(1);";
+        assert_eq!(codes(&linter, cell, true), ["SC0103"]);
+        linter.set_defined(check::defined_in("struct SGD { steps: usize }"));
+        assert!(codes(&linter, cell, true).is_empty());
+        linter.clear();
+        assert_eq!(codes(&linter, cell, true), ["SC0103"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! A cell that is Rust but for a spelling keeps its card with the edit (SC0127), and a cell of a few words that could be
 //! either is left to rustc.
 
+use stratoscope_cell_text::ParsedCell;
 use stratoscope_diagnostics::check::{CellContext, check_cell, is_rust};
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_python::{Answer, Known};
@@ -40,6 +41,12 @@ pub(crate) fn answer(
         &current.code,
         current.number,
     )))
+}
+
+/// Whether a cell as typed is Python that is answered, whatever the notebook has.
+pub(crate) fn is_python(code: &str) -> bool {
+    let parsed = ParsedCell::of(code);
+    parsed.too_deep().is_none() && python(&parsed.rust(), CellContext::default()).is_some()
 }
 
 /// The answer to a cell that is Python and no Rust.

@@ -262,7 +262,8 @@ impl<M: Module + 'static> Replicas<M> {
     }
 
     /// Gives every replica the values of this module: after a checkpoint was read or the best epoch is restored.
-    /// The variables keep their identities, so that optimizers find their state for them.
+    /// The variables keep their identities, so that optimizers find their state for them, and those are trained that were
+    /// before.
     ///
     /// # Errors
     /// SC0915 for a module with other variables, SC0907 if a copy cannot be made; then nothing has
@@ -285,6 +286,21 @@ impl<M: Module + 'static> Replicas<M> {
         let names = theirs.zip(ours).collect();
         let module = module.clone().map(&mut Renamed(names));
         self.modules = self.copies_of(&module)?;
+        // What was frozen or unfrozen since the module was copied stays so: the records say it.
+        for trainable in [true, false] {
+            let pairs = given.iter().zip(&self.records);
+            let changed = pairs.filter(|(given, record)| {
+                record.trainable == trainable && given.trainable != trainable
+            });
+            let params: HashSet<ParamId> = changed.map(|(_, record)| record.param).collect();
+            if params.is_empty() {
+                continue;
+            }
+            let params = &params;
+            for module in &mut self.modules {
+                *module = module.clone().map(&mut Trainable { params, trainable });
+            }
+        }
         self.values_changed();
         self.updates += 1;
         self.fetch_all()

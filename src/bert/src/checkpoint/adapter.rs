@@ -118,7 +118,7 @@ impl AdapterFolder {
         }
         let (modules, given) = self.values(&file, &loaded)?;
         let names: BTreeSet<String> = given.keys().cloned().collect();
-        loaded.config.lora = Some(LoraConfig {
+        let mut adapters = LoraConfig {
             rank: self.rank,
             alpha: self.alpha,
             dropout: self.dropout,
@@ -126,7 +126,11 @@ impl AdapterFolder {
             modules,
             seed: options.seed,
             base: self.base.clone(),
-        });
+            trained: BTreeSet::new(),
+        };
+        let beside = names.iter().filter(|name| !adapters.has(name)).cloned();
+        adapters.trained = beside.collect();
+        loaded.config.lora = Some(adapters);
         loaded.network = lora::with_adapters(&loaded.network, &loaded.config, given);
         record(&mut loaded.report, &names, &loaded.network);
         Ok(loaded)

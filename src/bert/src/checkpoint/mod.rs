@@ -169,11 +169,15 @@ pub fn load_network_as<N: BertNetwork>(
 /// The folder's configuration with the labels of the options.
 fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
     let mut config = BertConfig::from_folder(folder)?;
-    config.multi_label |= options.multi_label;
-    let Some(num_labels) = options.num_labels else {
-        return Ok(config);
-    };
-    let config = config.with_num_labels(num_labels)?;
+    if let Some(num_labels) = options.num_labels {
+        // One output in the place of several is a number or decides between two classes.
+        config.multi_label &= num_labels > 1 || config.num_labels() == 1;
+        config = config.with_num_labels(num_labels)?;
+    }
+    if options.multi_label {
+        config.multi_label = true;
+        config.binary_labels = None;
+    }
     Ok(config)
 }
 

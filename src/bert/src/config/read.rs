@@ -69,14 +69,19 @@ fn is_multi_label(file: &Map<String, Value>) -> bool {
     problem == Some("multi_label_classification")
 }
 
-/// The names of the two classes of a model with one output, if the file describes such a classifier.
+/// The names of the two classes of a model with one output, if the file describes such a classifier. An empty list says that
+/// the output is one label, which a text has or not.
 fn binary_labels(file: &Map<String, Value>) -> Option<[String; 2]> {
     let is_binary = is_multi_label(file);
     let one_output = file.get("id2label")?.as_object()?.len() == 1;
     if !(is_binary && one_output) {
         return None;
     }
-    let names = strings(file.get("binary_labels"));
+    let names = file.get("binary_labels");
+    if names.and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let names = strings(names);
     let names = <[String; 2]>::try_from(names);
     Some(names.unwrap_or_else(|_| ["0".to_owned(), "1".to_owned()]))
 }

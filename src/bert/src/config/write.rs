@@ -52,11 +52,11 @@ impl BertConfig {
         let binary = self
             .binary_labels
             .as_ref()
-            .filter(|_| self.num_labels() == 1);
+            .filter(|_| self.num_labels() == 1 && !self.multi_label);
         let problem_type = match (self.num_labels(), binary) {
+            _ if self.multi_label => "multi_label_classification",
             (1, Some(_)) => "multi_label_classification",
             (1, None) => "regression",
-            _ if self.multi_label => "multi_label_classification",
             _ => "single_label_classification",
         };
         // Only that class has one.
@@ -65,6 +65,8 @@ impl BertConfig {
         }
         match binary {
             Some(names) => set("binary_labels", json!(names)),
+            // One output of this type is otherwise one that decides between two classes.
+            None if self.multi_label && self.num_labels() == 1 => set("binary_labels", json!([])),
             None => drop(file.remove("binary_labels")),
         }
         // The weights are written as float32, whatever the file said before.

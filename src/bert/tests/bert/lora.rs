@@ -52,6 +52,7 @@ fn with_lora<N: BertNetwork>(network: &N, config: &BertConfig, targets: &[&str])
         modules,
         seed: 7,
         base: folder().display().to_string(),
+        trained: BTreeSet::new(),
     };
     let mut config = config.clone();
     config.lora = Some(lora);

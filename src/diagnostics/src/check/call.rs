@@ -4,6 +4,7 @@
 use proc_macro2::TokenTree;
 
 use super::calls::{CallArgument, Chain, Found, ParsedCall};
+use super::definitions::DefinedNames;
 use super::kind::{self, Expected};
 use super::literal::{self, Literal};
 use super::{CellContext, primary_start, suggest, table};
@@ -80,8 +81,8 @@ struct Checker<'a> {
     /// The cell.
     text: &'a str,
     chains: &'a [Chain],
-    /// Names that the cell itself defines.
-    defined: &'a [String],
+    /// Names that the notebook itself defines.
+    defined: &'a DefinedNames,
     cell: &'a Found,
     table: &'static CallTable,
     context: &'a CellContext,

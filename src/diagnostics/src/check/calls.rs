@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use super::cell::{Header, with_tokens};
+use super::definitions::{self, DefinedNames};
 use super::kind;
+use super::patterns;
 use super::plain::{self, Plain};
 use super::scope::{self, Misplaced};
 use super::segments::Slip;
@@ -82,7 +84,7 @@ pub fn calls(text: &str) -> Vec<Call> {
         return Vec::new();
     }
     with_tokens(text, |tokens, header| {
-        Found::read(text, tokens, header)
+        Found::read(text, tokens, header, &DefinedNames::default())
             .calls
             .into_iter()
             .map(|call| call.call)
@@ -100,10 +102,8 @@ pub(super) struct Found {
     pub chains: Vec<Chain>,
     /// Paths `Name::` whose first segment is a name that ends in `Strategy`.
     pub strategies: Vec<(String, CellSpan)>,
-    /// Names that the cell itself defines: types and macros.
-    pub defined: Vec<String>,
-    /// The functions that it defines.
-    pub functions: Vec<String>,
+    /// Names that the cell itself defines, and those of earlier cells.
+    pub defined: DefinedNames,
     /// Variables that the cell binds, and what they are where that is seen.
     pub bound: BTreeMap<String, Option<Kind>>,
     /// Calls of functions and methods that may be meant as ours.
@@ -155,11 +155,19 @@ pub(super) struct Method {
 }
 
 impl Found {
-    pub(super) fn read(text: &str, tokens: TokenStream, header: Header) -> Self {
+    /// Reads a cell; `earlier`: what the cells before it define.
+    pub(super) fn read(
+        text: &str,
+        tokens: TokenStream,
+        header: Header,
+        earlier: &DefinedNames,
+    ) -> Self {
         let mut found = Self {
             text: text.to_owned(),
+            defined: earlier.clone(),
             ..Self::default()
         };
+        found.defined.read(tokens.clone(), DEEPEST);
         found.walk(text, tokens, header.scope, 0);
         found
     }
@@ -169,8 +177,19 @@ impl Found {
             return;
         }
         let trees: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut patterns = patterns::of_arms(&trees).into_iter().peekable();
         let mut index = 0;
         while index < trees.len() {
+            if let Some(item) = definitions::item(&trees[index..]) {
+                index += item.length;
+                continue;
+            }
+            while patterns.next_if(|it| it.start < index).is_some() {}
+            if let Some(pattern) = patterns.next_if(|it| it.start == index) {
+                index = pattern.end;
+                self.bind_all(&trees[pattern]);
+                continue;
+            }
             index += match &trees[index] {
                 TokenTree::Group(group) => {
                     self.walk(text, group.stream(), in_scope, depth + 1);
@@ -195,65 +214,48 @@ impl Found {
             return 1;
         };
         let name = ident.to_string();
+        // `mine::Adam` is another one.
+        let may_be_ours =
+            definitions::may_be_ours(&definitions::segments_before(trees, index), &self.defined);
         match (name.as_str(), &trees[index + 1..]) {
-            // What a macro's definition holds is no call yet.
-            (
-                "macro_rules",
-                [
-                    TokenTree::Punct(bang),
-                    TokenTree::Ident(defined),
-                    TokenTree::Group(_),
-                    ..,
-                ],
-            ) if bang.as_char() == '!' => {
-                self.defined.push(defined.to_string());
-                4
-            }
-            (
-                "struct" | "enum" | "type" | "trait" | "mod" | "as" | "union",
-                [TokenTree::Ident(defined), ..],
-            ) => {
-                self.defined.push(defined.to_string());
-                2
-            }
-            ("fn", [TokenTree::Ident(defined), ..]) => {
-                self.functions.push(defined.to_string());
-                2
-            }
-            ("let", rest) => {
-                self.bind(text, rest);
-                1
-            }
-            ("for", [TokenTree::Ident(variable), ..]) => {
-                self.bound.insert(variable.to_string(), None);
+            ("let", rest) => 1 + self.bind(text, rest),
+            ("for", [pattern, ..]) => {
+                self.bind_all(std::slice::from_ref(pattern));
                 1
             }
             (_, [TokenTree::Punct(bang), TokenTree::Group(group), rest @ ..])
                 if bang.as_char() == '!' =>
             {
-                self.macro_call(text, (ident, group), rest, in_scope, depth);
+                let has_our_name = arguments::call(&name).is_some() || name == "scope";
+                if may_be_ours || !has_our_name {
+                    self.macro_call(text, (ident, group), rest, in_scope, depth);
+                }
                 3
             }
             (_, [TokenTree::Punct(first), TokenTree::Punct(second), rest @ ..])
                 if first.as_char() == ':' && second.as_char() == ':' =>
             {
-                self.path(text, ident, rest);
+                if may_be_ours {
+                    self.path(text, ident, rest);
+                }
                 3
             }
             (_, [TokenTree::Group(group), ..]) if group.delimiter() == Delimiter::Parenthesis => {
-                self.plain.extend(plain::read(text, trees, index));
+                if !patterns::is_one(trees, index) {
+                    self.plain.extend(plain::read(text, trees, index));
+                }
                 1
             }
             (_, [TokenTree::Punct(colon), ..]) if colon.as_char() == ':' => {
                 // An operand of a function or a closure, or a field.
-                self.bound.insert(name, None);
+                self.note(name, None);
                 1
             }
             _ => {
                 if matches!(index.checked_sub(1).map(|before| &trees[before]),
                     Some(TokenTree::Punct(bar)) if bar.as_char() == '|')
                 {
-                    self.bound.insert(name, None);
+                    self.note(name, None);
                 }
                 1
             }
@@ -271,7 +273,7 @@ impl Found {
     ) {
         let name = ident.to_string();
         // A macro that the cell defines may do anything with its operands.
-        if self.defined.contains(&name) {
+        if self.defined.items.contains(&name) {
             return;
         }
         let is_ours = arguments::call(&name).is_some();
@@ -282,6 +284,14 @@ impl Found {
         if name == "scope" {
             let misplaced = scope::misplaced(text, ident, group, rest);
             self.scopes.extend(misplaced);
+        }
+        if name == "matches" {
+            // What follows the value is a pattern.
+            let is_comma =
+                |tree: &TokenTree| matches!(tree, TokenTree::Punct(it) if it.as_char() == ',');
+            let tokens = group.stream().into_iter();
+            let value = tokens.take_while(|tree| !is_comma(tree)).collect();
+            self.walk(text, value, in_scope, depth + 1);
         }
         // What another macro makes of its tokens is not known.
         if CALLING.contains(&name.as_str()) || is_ours {
@@ -304,8 +314,16 @@ impl Found {
         }
     }
 
-    /// Notes what a `let` binds, from behind that word on.
-    fn bind(&mut self, text: &str, rest: &[TokenTree]) {
+    /// Notes what a name is bound to. Of one that is bound to different things nothing is known: which one it is
+    /// depends on the place.
+    fn note(&mut self, name: String, kind: Option<Kind>) {
+        let earlier = self.bound.get(&name);
+        let kind = kind.filter(|_| earlier.is_none_or(|earlier| *earlier == kind));
+        self.bound.insert(name, kind);
+    }
+
+    /// Notes what a `let` binds, from behind that word on; returns how many tokens its pattern has.
+    fn bind(&mut self, text: &str, rest: &[TokenTree]) -> usize {
         let is_sign = |tree: &TokenTree, sign: char| matches!(tree, TokenTree::Punct(it) if it.as_char() == sign);
         let end = rest.iter().position(|tree| is_sign(tree, ';'));
         let statement = &rest[..end.unwrap_or(rest.len())];
@@ -315,23 +333,22 @@ impl Found {
         match pattern {
             [TokenTree::Ident(name)] => {
                 let kind = kind::of(text, value, &self.defined);
-                self.bound.insert(name.to_string(), kind);
+                self.note(name.to_string(), kind);
             }
             [TokenTree::Ident(word), TokenTree::Ident(name)] if word == "mut" => {
                 let kind = kind::of(text, value, &self.defined);
-                self.bound.insert(name.to_string(), kind);
+                self.note(name.to_string(), kind);
             }
             _ => self.bind_all(pattern),
         }
+        pattern.len()
     }
 
     /// Of these variables nothing is known.
     fn bind_all(&mut self, pattern: &[TokenTree]) {
         for tree in pattern {
             match tree {
-                TokenTree::Ident(name) => {
-                    self.bound.insert(name.to_string(), None);
-                }
+                TokenTree::Ident(name) => self.note(name.to_string(), None),
                 TokenTree::Group(group) => {
                     let inner: Vec<TokenTree> = group.stream().into_iter().collect();
                     self.bind_all(&inner);
@@ -343,7 +360,7 @@ impl Found {
 }
 
 /// Macros whose operands are Rust, and run as it stands there.
-const CALLING: [&str; 25] = [
+const CALLING: [&str; 24] = [
     "assert",
     "assert_eq",
     "assert_ne",
@@ -356,7 +373,6 @@ const CALLING: [&str; 25] = [
     "format",
     "format_args",
     "join",
-    "matches",
     "panic",
     "print",
     "println",

@@ -100,7 +100,8 @@ pub(super) fn is_one(name: &str) -> bool {
 }
 
 fn is_loss(name: &str) -> bool {
-    name.ends_with("Crossentropy") || name == "MeanSquaredError"
+    let is_named_so = name.ends_with("Crossentropy") || name == "MeanSquaredError";
+    is_named_so && arguments::LOSS_TYPES.contains(&name)
 }
 
 /// Why a call of Keras's is no call here.
@@ -257,6 +258,7 @@ fn strategy(plain: &Plain) -> Option<String> {
             "OneDeviceStrategy" => "OneDeviceStrategy::new(cpu(0))".to_owned(),
             "CentralStorageStrategy" => "CentralStorageStrategy::logical(2)".to_owned(),
             "ParameterServerStrategy" => "ParameterServerStrategy::logical(2, 1)".to_owned(),
+            "MultiWorkerMirroredStrategy" => "MultiWorkerMirroredStrategy::new()".to_owned(),
             _ => "TpuStrategy::simulated()".to_owned(),
         });
     };

@@ -4,6 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::calls::{Call, CallArgument, Method, span_of};
+use super::definitions::{self, DefinedNames};
 use crate::arguments::{self, Accepts, Argument, IdentifierKind, Kind, METRICS};
 use crate::{CellSpan, Edit, Fix, Place};
 use stratoscope_render::text;
@@ -136,9 +137,9 @@ pub(super) fn of_arrays([x, y]: &[String; 2], place: CellSpan) -> Fix {
     }
 }
 
-/// What the tokens of a value are. `defined`: names that the cell itself defines, of which nothing is
+/// What the tokens of a value are. `defined`: names that the notebook itself defines, of which nothing is
 /// known.
-pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<Kind> {
+pub(super) fn of(text: &str, value: &[TokenTree], defined: &DefinedNames) -> Option<Kind> {
     let value = match value {
         [TokenTree::Punct(and), rest @ ..] if and.as_char() == '&' => rest,
         // A list is what all its elements are.
@@ -154,16 +155,18 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
         other => other,
     };
     let (path, rest) = path_of(value);
-    let (name, is_type) = named(&path)?;
-    if defined.contains(&name) {
+    let (at, is_type) = named(&path)?;
+    let name = path[at].as_str();
+    let is_own = defined.items.contains(name) || (!is_type && defined.functions.contains(name));
+    if is_own || !definitions::may_be_ours(&path[..at], defined) {
         return None;
     }
     let is_called = matches!(rest.first(), Some(TokenTree::Group(group))
         if group.delimiter() == Delimiter::Parenthesis);
     let kind = if is_type {
-        match name.as_str() {
-            _ if arguments::optimizer(&name).is_some() && is_called => Kind::Optimizer,
-            _ if arguments::LOSS_TYPES.contains(&name.as_str()) => Kind::Loss,
+        match name {
+            _ if arguments::optimizer(name).is_some() && is_called => Kind::Optimizer,
+            _ if arguments::LOSS_TYPES.contains(&name) => Kind::Loss,
             _ if name.ends_with("Decay") && is_called => Kind::Schedule,
             _ if name.ends_with("Strategy") && is_called => Kind::Strategy,
             "Dataset" if is_called => Kind::Dataset,
@@ -172,8 +175,8 @@ pub(super) fn of(text: &str, value: &[TokenTree], defined: &[String]) -> Option<
             _ => return None,
         }
     } else {
-        match name.as_str() {
-            _ if METRICS.contains(&name.as_str()) && is_called => Kind::Metric,
+        match name {
+            _ if METRICS.contains(&name) && is_called => Kind::Metric,
             "warmup_linear" if is_called => Kind::Schedule,
             _ => return None,
         }
@@ -238,12 +241,15 @@ fn path_of(mut value: &[TokenTree]) -> (Vec<String>, &[TokenTree]) {
     (path, value)
 }
 
-/// The name in a path that tells what it is, and whether that is a type: `AdamW` of
-/// `train::AdamW::new`, `accuracy` of `metric::accuracy`.
-fn named(path: &[String]) -> Option<(String, bool)> {
-    let is_type = |segment: &&String| segment.starts_with(char::is_uppercase);
-    let name = path.iter().find(is_type).or(path.last())?;
-    Some((name.clone(), is_type(&name)))
+/// Which name of a path tells what it is, and whether that is a type: `AdamW` of `train::AdamW::new`,
+/// `accuracy` of `metric::accuracy`.
+fn named(path: &[String]) -> Option<(usize, bool)> {
+    let is_type = |segment: &String| segment.starts_with(char::is_uppercase);
+    let at = path
+        .iter()
+        .position(is_type)
+        .or(path.len().checked_sub(1))?;
+    Some((at, is_type(&path[at])))
 }
 
 #[cfg(test)]
@@ -257,7 +263,11 @@ mod tests {
             .expect("tokens")
             .into_iter()
             .collect();
-        assert_eq!(of(text, &tokens, &["Mine".to_owned()]), expected, "{text}");
+        let defined = DefinedNames {
+            items: ["Mine".to_owned()].into(),
+            functions: ["auc".to_owned()].into(),
+        };
+        assert_eq!(of(text, &tokens, &defined), expected, "{text}");
     }
 
     #[test]
@@ -295,6 +305,9 @@ mod tests {
             "[accuracy(), other]",
             "[]",
             "Mine::new(1)",
+            "mine::AdamW::new(1)",
+            "crate::mine::accuracy()",
+            "auc()",
             "3",
             "if a { b() } else { c() }",
             "AdamW",

@@ -70,6 +70,10 @@ pub(super) fn read(tokens: &[TokenTree]) -> Option<Literal> {
             _ => None,
         },
         [TokenTree::Literal(literal)] => Some(match Lit::new(literal.clone()) {
+            // `1f64` is a float without a point.
+            Lit::Int(value) if matches!(value.suffix(), "f32" | "f64") => {
+                Literal::Float(value.base10_parse().unwrap_or(f64::NAN))
+            }
             Lit::Int(value) => Literal::Integer(value.base10_parse().unwrap_or(i128::MAX)),
             Lit::Float(value) => Literal::Float(value.base10_parse().unwrap_or(f64::NAN)),
             Lit::Str(value) => Literal::Text(value.value()),
@@ -249,6 +253,14 @@ mod tests {
         }
         check("fit", "seed", "0", Ok(()));
         check("fit", "seed", "-1", Err(Some("1")));
+    }
+
+    #[test]
+    fn a_number_with_the_suffix_of_a_float_is_one() {
+        assert_eq!(read_text("1f64"), Some(Literal::Float(1.0)));
+        assert_eq!(read_text("-2_f32"), Some(Literal::Float(-2.0)));
+        assert_eq!(read_text("3u8"), Some(Literal::Integer(3)));
+        assert_eq!(read_text("0x1f64"), Some(Literal::Integer(0x1f64)));
     }
 
     #[test]

@@ -9,11 +9,13 @@ mod call;
 mod calls;
 mod cell;
 mod constructors;
+mod definitions;
 mod kind;
 mod literal;
 mod moved;
 mod optimizer;
 mod our_words;
+mod patterns;
 mod places;
 mod plain;
 mod python;
@@ -28,6 +30,7 @@ mod table;
 mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
+pub use definitions::{DefinedNames, defined_in};
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategy, strategies_made_in};
@@ -57,6 +60,8 @@ pub struct CellContext {
     pub active_scope: Option<bool>,
     /// The notebook's variables and their types.
     pub variables: BTreeMap<String, String>,
+    /// What earlier cells define: of a type with the name of one of ours nothing is known.
+    pub defined: DefinedNames,
 }
 
 /// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,
@@ -66,21 +71,22 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
         if !may_matter(text) {
             return Vec::new();
         }
-        let found = Found::read(text, tokens, header);
+        let found = Found::read(text, tokens, header, &context.defined);
         let mut findings = Vec::new();
         for call in &found.calls {
-            if !found.defined.contains(&call.call.name) {
+            if !found.defined.items.contains(&call.call.name) {
                 findings.extend(call::check(call, &found, context));
             }
         }
         for chain in &found.chains {
-            if !found.defined.contains(&chain.optimizer) {
+            if !found.defined.items.contains(&chain.optimizer) {
                 findings.extend(optimizer::check(chain));
             }
         }
         for (name, span) in &found.strategies {
             let foreign = FOREIGN_STRATEGIES.contains(&name.as_str());
-            if foreign && !STRATEGIES.contains(&name.as_str()) && !found.defined.contains(name) {
+            let is_own = found.defined.items.contains(name);
+            if foreign && !STRATEGIES.contains(&name.as_str()) && !is_own {
                 let place = Place::Span(*span);
                 findings.push(
                     StrategyNotAvailable {
@@ -98,7 +104,7 @@ pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
         };
         let plain = found.plain.iter();
         let plain = plain.filter_map(|call| {
-            scope::without_its_mark(call).or_else(|| plain::check(call, &found))
+            scope::without_its_mark(call, &found).or_else(|| plain::check(call, &found))
         });
         for found in plain {
             if !is_known(&found, &findings) {

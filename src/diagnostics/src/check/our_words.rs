@@ -8,6 +8,7 @@ use syn::visit::{self, Visit};
 use super::calls::{Found, span_of};
 use super::cell::with_tokens;
 use super::{CellContext, kind, plain, suggest, wrong_type::wrong_type};
+use crate::arguments::Kind;
 use crate::rules::{
     InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
 };
@@ -24,17 +25,21 @@ pub fn in_our_words(text: &str, found: &Diagnostic, context: &CellContext) -> Op
         return None;
     };
     match found.code.as_str() {
-        "E0425" => unknown_strategy(text, span, context).or_else(|| named_value(text, span)),
-        "E0061" | "E0599" => of_a_method(text, span),
-        "E0277"
-            if found
-                .message
-                .starts_with("the `?` operator can only be used") =>
-        {
-            without_result(text, span)
+        "E0425" => {
+            unknown_strategy(text, span, context).or_else(|| named_value(text, span, context))
         }
+        "E0061" | "E0599" => of_a_method(text, span, context),
+        "E0277" if is_of_a_function(&found.message) => without_result(text, span),
         _ => None,
     }
+}
+
+/// Whether rustc says that a `?` stands in a function or a method that returns no `Result`. Closures and `async` blocks
+/// return for themselves, and a `?` on an `Option` is another mistake.
+fn is_of_a_function(message: &str) -> bool {
+    const AROUND: [&str; 3] = ["a function ", "a method ", "an async function "];
+    let around = message.strip_prefix("the `?` operator can only be used in ");
+    around.is_some_and(|around| AROUND.iter().any(|it| around.starts_with(it)))
 }
 
 /// SC0129: the name stands where a strategy is expected.
@@ -50,9 +55,7 @@ fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option
     }
     let mut known = super::strategies_made_in(text);
     for (name, type_name) in &context.variables {
-        if kind::of_type(type_name) == Some(crate::arguments::Kind::Strategy)
-            && !known.contains(name)
-        {
+        if kind::of_type(type_name) == Some(Kind::Strategy) && !known.contains(name) {
             known.push(name.clone());
         }
     }
@@ -67,9 +70,9 @@ fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option
 }
 
 /// SC0125: the name stands before a `=` between a call's brackets.
-fn named_value(text: &str, span: CellSpan) -> Option<Diagnostic> {
+fn named_value(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
     with_tokens(text, |tokens, header| {
-        let found = Found::read(text, tokens, header);
+        let found = Found::read(text, tokens, header, &context.defined);
         let is_meant = |plain: &&plain::Plain| {
             let mut named = plain.named.iter();
             named.any(|argument| argument.name_span == span)
@@ -89,11 +92,15 @@ fn named_value(text: &str, span: CellSpan) -> Option<Diagnostic> {
 }
 
 /// SC0126 and SC0128: methods that Keras's models and strategies have.
-fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
+fn of_a_method(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
     with_tokens(text, |tokens, header| {
-        let found = Found::read(text, tokens, header);
+        let found = Found::read(text, tokens, header, &context.defined);
         let call = found.plain.iter().find(|call| call.name_span == span)?;
         let receiver = call.receiver?;
+        let variable = text.get(receiver.start..receiver.end)?;
+        if is_of_another(&found, context, variable, &call.name) {
+            return None;
+        }
         if call.name == "scope" && call.operands.is_empty() {
             let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
             let facts = InvalidScopeSyntax {
@@ -106,6 +113,21 @@ fn of_a_method(text: &str, span: CellSpan) -> Option<Diagnostic> {
         crate::arguments::call(&call.name)?;
         Some(plain::of_a_method(text, call, receiver))
     })?
+}
+
+/// Whether a method is that of a variable which is no model and no strategy, or may be one that the notebook defines.
+fn is_of_another(found: &Found, context: &CellContext, variable: &str, method: &str) -> bool {
+    let is_ours = |kind: Kind| matches!(kind, Kind::Model | Kind::Strategy);
+    let known = match found.bound.get(variable) {
+        Some(bound) => bound.map(is_ours),
+        None => {
+            let kind = context.variables.get(variable);
+            let separates = |it: char| !(it.is_alphanumeric() || it == '_');
+            // In a box or behind a reference, too.
+            kind.map(|kind| kind.split(separates).filter_map(kind::of_type).any(is_ours))
+        }
+    };
+    !known.unwrap_or_else(|| !found.defined.functions.contains(method))
 }
 
 /// SC1014: the function around a `?` returns no `Result`.
@@ -270,7 +292,11 @@ mod tests {
         let start = text.rfind(at).expect("stands in the cell");
         let place = Place::span(start, start + at.len());
         let found = Diagnostic::new(code, Severity::Error, message).label(place, "");
-        let variables = [("mirrored", "MirroredStrategy"), ("stage", "usize")];
+        let variables = [
+            ("mirrored", "MirroredStrategy"),
+            ("stage", "usize"),
+            ("boxed", "Box<stratoscope::train::Model<Layers>>"),
+        ];
         let context = CellContext {
             variables: variables
                 .into_iter()
@@ -311,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_function_is_changed_at_both_ends() {
-        const ERROR: &str = "the `?` operator can only be used in a function that returns";
+        const ERROR: &str = "the `?` operator can only be used in a function that returns `Result` or `Option` (or another \
+                             type that implements `FromResidual`)";
         for (text, expected) in [
             (
                 "fn f() { g()?; }",
@@ -337,5 +364,41 @@ mod tests {
         let found = finding(text, "E0277", ERROR, "?").expect("ours");
         assert!(found.fixes[0].edits.is_empty());
         assert!(finding("g()?;", "E0277", ERROR, "?").is_none());
+    }
+
+    #[test]
+    fn a_question_mark_is_blamed_on_the_function_that_it_returns_from() {
+        let text = "fn f() { let c = || { g()?; }; c(); }";
+        for (around, expected) in [
+            ("in a function that returns `Result`", true),
+            ("in a method that returns `Result`", true),
+            ("in an async function that returns `Result`", true),
+            ("in a closure that returns `Result`", false),
+            ("in an async block that returns `Result`", false),
+            ("in an async closure that returns `Result`", false),
+            ("in a trait method that returns `Result`", false),
+            (
+                "on `Result`s, not `Option`s, in a function that returns `Result`",
+                false,
+            ),
+            (
+                "on `Option`s, not `Result`s, in a function that returns `Option`",
+                false,
+            ),
+        ] {
+            let message = format!("the `?` operator can only be used {around}");
+            let found = finding(text, "E0277", &message, "?");
+            assert_eq!(found.is_some(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_method_of_a_type_of_the_notebook_is_no_macro() {
+        let own = "struct Line;\nimpl Line { fn fit(&self, x: u8, y: u8) {} }\nlet line = Line;\nline.fit(1);";
+        assert!(finding(own, "E0061", "takes 2 arguments", "fit").is_none());
+        assert!(finding("stage.fit(1);", "E0599", "no method", "fit").is_none());
+        assert!(finding("model.fit(1);", "E0599", "no method", "fit").is_some());
+        assert!(finding("mirrored.scope();", "E0599", "no method", "scope").is_some());
+        assert!(finding("boxed.fit(1);", "E0599", "no method", "fit").is_some());
     }
 }

@@ -115,7 +115,8 @@ fn before(
 pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
     let name = plain.name.as_str();
     if plain.receiver.is_none()
-        && (found.functions.contains(&plain.name) || found.defined.contains(&plain.name))
+        && (found.defined.functions.contains(&plain.name)
+            || found.defined.items.contains(&plain.name))
     {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
-use super::calls::{inside_of, slice, span_of};
+use super::calls::{Found, inside_of, slice, span_of};
 use super::plain::Plain;
 use crate::rules::InvalidScopeSyntax;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
@@ -96,9 +96,11 @@ impl Misplaced {
     }
 }
 
-/// `scope(strategy, { … })`, which lacks its `!`.
-pub(super) fn without_its_mark(plain: &Plain) -> Option<Diagnostic> {
-    let is_one = plain.name == "scope" && plain.receiver.is_none() && plain.path.is_none();
+/// `scope(strategy, { … })`, which lacks its `!`, unless the notebook has a function or a closure of this name.
+pub(super) fn without_its_mark(plain: &Plain, found: &Found) -> Option<Diagnostic> {
+    let is_own = found.defined.functions.contains("scope") || found.bound.contains_key("scope");
+    let is_one =
+        plain.name == "scope" && plain.receiver.is_none() && plain.path.is_none() && !is_own;
     let [strategy, _] = plain.operands.as_slice() else {
         return None;
     };

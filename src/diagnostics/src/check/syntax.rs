@@ -38,13 +38,13 @@ pub(super) fn explain(text: &str, context: &CellContext) -> Option<Diagnostic> {
         let line = text[..first].matches('\n').count();
         return Some(python_cell(text, line));
     }
-    misplaced_scope(text, &code).or_else(|| ends_early(text, &code))
+    misplaced_scope(text, &code, context).or_else(|| ends_early(text, &code))
 }
 
 /// SC0128: a block behind `scope!(…)` is no Rust.
-fn misplaced_scope(text: &str, code: &str) -> Option<Diagnostic> {
+fn misplaced_scope(text: &str, code: &str, context: &CellContext) -> Option<Diagnostic> {
     let tokens = TokenStream::from_str(code).ok()?;
-    let found = Found::read(text, tokens, Header::default());
+    let found = Found::read(text, tokens, Header::default(), &context.defined);
     found.scopes.first().map(Misplaced::diagnostic)
 }
 

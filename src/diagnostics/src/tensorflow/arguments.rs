@@ -79,7 +79,7 @@ const fn row(call: &'static str, name: &'static str, versions: [Treatment; 4]) -
     }
 }
 
-/// Every argument whose treatment is known. A name that is not here is unknown to every version.
+/// Every argument whose treatment is known. Another name is unknown to every version, of a call that has rows.
 pub const ARGUMENTS: &[ArgumentOf] = &[
     row("compile", "optimizer", EVERY),
     row("compile", "loss", EVERY),
@@ -247,6 +247,11 @@ const NO_ADAMW: Treatment =
     Missing("AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'AdamW'");
 const ADAMW: [Treatment; 4] = [NO_ADAMW, NO_ADAMW, Accepts, Accepts];
 
+/// An optimizer that TensorFlow 2.3 to 2.6 lack. What later versions do with its arguments was not tried.
+const fn came_later(missing: &'static str) -> [Treatment; 4] {
+    [Missing(missing), Missing(missing), Unverified, Unverified]
+}
+
 /// What the versions do with an argument of a call.
 pub fn treatment(call: &str, name: &str) -> [Treatment; 4] {
     let call = same_arguments(call);
@@ -255,6 +260,15 @@ pub fn treatment(call: &str, name: &str) -> [Treatment; 4] {
     match (row, call) {
         (Some(row), _) => row.versions,
         (None, "AdamW") => [NO_ADAMW, NO_ADAMW, Unknown, Unknown],
+        (None, "Lion") => came_later(
+            "AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'Lion'",
+        ),
+        (None, "Lamb") => came_later(
+            "AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'Lamb'",
+        ),
+        (None, "Adafactor") => came_later(
+            "AttributeError: module 'tensorflow.keras.optimizers' has no attribute 'Adafactor'",
+        ),
         (None, _) => [Unknown; 4],
     }
 }

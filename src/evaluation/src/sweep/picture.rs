@@ -7,7 +7,6 @@ use stratoscope_render::html::{attribute, escape};
 use stratoscope_render::text::excerpt;
 
 use super::{Sweep, Trial};
-use crate::scores::is_smaller_better;
 
 /// Texts and axes, on a light and on a dark ground.
 const INK: &str = "#7a7a7a";
@@ -40,7 +39,8 @@ pub(super) fn parallel_coordinates(sweep: &Sweep) -> Option<(String, String)> {
             0.5
         }
     };
-    let goodness = |value: f64| match is_smaller_better(&name) {
+    let is_smaller_better = sweep.is_smaller_better(&name);
+    let goodness = |value: f64| match is_smaller_better {
         true => 1.0 - share(value),
         false => share(value),
     };

@@ -27,6 +27,9 @@ struct Ended {
     settings: Vec<String>,
     scores: Scores,
     seconds: f64,
+    /// Of results by name, whether a smaller number is a better one. Missing in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    is_smaller_better: Vec<(String, bool)>,
 }
 
 /// An open folder.
@@ -96,7 +99,8 @@ impl Folder {
         let ended: Ended = read(&self.path.join(Self::file_name(chosen)))
             .ok()
             .flatten()?;
-        (ended.settings == self.settings(chosen)).then_some((ended.scores, ended.seconds))
+        let scores = ended.scores.with_directions(ended.is_smaller_better);
+        (ended.settings == self.settings(chosen)).then_some((scores, ended.seconds))
     }
 
     /// Keeps the results of a trial.
@@ -108,6 +112,7 @@ impl Folder {
             settings: self.settings(chosen),
             scores: scores.clone(),
             seconds,
+            is_smaller_better: scores.directions().to_vec(),
         };
         self.write_file(&Self::file_name(chosen), &ended)
     }

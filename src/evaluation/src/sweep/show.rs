@@ -4,13 +4,14 @@ use stratoscope_render::html;
 
 use super::{Sweep, Trial, picture};
 use crate::page::{heads, sentence, table, table_text, title};
-use crate::scores::{is_smaller_better, number};
+use crate::scores::number;
 
 impl Sweep {
     /// The best trial first; those without a result last.
     fn ordered(&self) -> Vec<&Trial> {
         let mut trials: Vec<&Trial> = self.trials.iter().collect();
         if let Some(name) = self.main_score() {
+            let is_smaller = self.is_smaller_better(&name);
             let key = |trial: &Trial| {
                 let score = trial
                     .result
@@ -18,7 +19,7 @@ impl Sweep {
                     .ok()
                     .and_then(|scores| scores.get(&name));
                 let score = score.filter(|score| !score.is_nan());
-                let sign = if is_smaller_better(&name) { 1.0 } else { -1.0 };
+                let sign = if is_smaller { 1.0 } else { -1.0 };
                 score.map_or(f64::INFINITY, |score| sign * score)
             };
             trials.sort_by(|a, b| key(a).total_cmp(&key(b)));

@@ -42,6 +42,42 @@ fn of_losses_the_smallest_is_the_best() {
     }
 }
 
+/// What a result says of itself holds, also where the folder remembers it; a file of an earlier version says nothing.
+#[test]
+fn a_metric_that_is_better_when_it_is_lower_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Search::grid().folder(folder.path());
+    let run = |search: &Search, is_smaller_better: bool| {
+        sweep(search, axes(), |chosen| {
+            let value = (10 * chosen[0] + chosen[1]) as f64;
+            let scores = Scores::from(vec![("distance".to_owned(), Some(value))]);
+            Ok(scores.with_directions(vec![("distance".to_owned(), is_smaller_better)]))
+        })
+        .unwrap()
+    };
+    let number = |found: &Sweep| found.best("distance").unwrap().number;
+    assert_eq!(number(&run(&Search::grid(), false)), 6);
+    let first = run(&kept, true);
+    assert_eq!(number(&first), 1);
+    let second = run(&kept, true);
+    assert!(second.trials.iter().all(|trial| trial.is_remembered));
+    assert_eq!(number(&second), 1);
+    let shown = |found: &Sweep| found.to_plain().lines().nth(2).unwrap().to_owned();
+    assert!(shown(&second).starts_with("1 "), "{second:?}");
+    for trial in ["0-0", "0-1", "1-0", "1-1", "2-0", "2-1"] {
+        let path = folder.path().join(format!("trial-{trial}.json"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(file["scores"][0][0] == "distance", "{text}");
+        let known = file.as_object_mut().unwrap();
+        known.remove("is_smaller_better").expect("it is written");
+        std::fs::write(&path, file.to_string()).unwrap();
+    }
+    let earlier = run(&kept, true);
+    assert!(earlier.trials.iter().all(|trial| trial.is_remembered));
+    assert_eq!(number(&earlier), 6);
+}
+
 #[test]
 fn a_random_search_draws_different_combinations_and_the_same_ones_again() {
     let draw = |seed| Search::random(4, seed).combinations(&axes()).unwrap();

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use evcxr::{CommandContext, EvalContext, EvalContextOutputs};
+use stratoscope_diagnostics::check::DefinedNames;
 use stratoscope_diagnostics::rules::ExecutionUnavailable;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_wire::{ToCells, ToKernel};
@@ -101,6 +102,7 @@ impl Engine {
             declared: Declared::default(),
             lost_variables: LostVariables::default(),
             defined: Definitions::default(),
+            defined_names: DefinedNames::default(),
             masked: BTreeSet::new(),
             generation: 0,
             assistant: Assistant::default(),

@@ -6,6 +6,7 @@ use stratoscope_diagnostics::policy::Level;
 
 use super::history::HistoryRequest;
 use super::{names, wrong};
+use crate::python_cell;
 
 /// A cell that is a question to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,9 @@ pub enum WarningsRequest {
     },
 }
 
+/// The name of the error of a magic that does not exist.
+const UNKNOWN: &str = "UnknownMagic";
+
 /// Why a cell that begins like a magic cannot be answered: the error's name and text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
@@ -108,7 +112,18 @@ impl Magic {
         if line.is_code() {
             return None;
         }
-        Some(Self::of_line(&line, is_alone).unwrap_or_else(Self::Invalid))
+        match Self::of_line(&line, is_alone) {
+            // A pasted cell of Python may begin with a line for IPython, which its translation leaves out.
+            Err(invalid)
+                if invalid.ename == UNKNOWN
+                    && !line.is_of_cell
+                    && !is_alone
+                    && python_cell::is_python(code) =>
+            {
+                None
+            }
+            magic => Some(magic.unwrap_or_else(Self::Invalid)),
+        }
     }
 
     fn of_line(line: &MagicLine<'_>, is_alone: bool) -> Result<Self, Invalid> {
@@ -127,7 +142,7 @@ impl Magic {
             return Err(Invalid::new("MagicNotAlone", message));
         }
         if is_of_cell {
-            return Err(Invalid::new("UnknownMagic", wrong::unknown(&title)));
+            return Err(Invalid::new(UNKNOWN, wrong::unknown(&title)));
         }
         Ok(match name {
             "explain" if operand.is_empty() => Self::ListCodes,
@@ -142,7 +157,7 @@ impl Magic {
             "history" | "hist" => Self::History(HistoryRequest::of(operand)?),
             "doc" => Self::inspect(operand),
             "help" => Self::Help,
-            _ => return Err(Invalid::new("UnknownMagic", wrong::unknown(&title))),
+            _ => return Err(Invalid::new(UNKNOWN, wrong::unknown(&title))),
         })
     }
 
@@ -271,6 +286,28 @@ mod tests {
         ] {
             check(code, None);
         }
+    }
+
+    #[test]
+    fn lines_for_ipython_above_python_are_no_magics() {
+        let keras = "import tensorflow as tf\nmodel = tf.keras.Sequential()";
+        let loss = "model.compile(optimizer=\"adam\", loss=\"mse\")\nmodel.fit(train)";
+        for (line, rest, expected) in [
+            ("%matplotlib inline", keras, None),
+            ("%load_ext tensorboard", keras, None),
+            ("%matplotlib inline\n%load_ext tensorboard", loss, None),
+            ("%matplotlib inline", "let x = 1;", Some("UnknownMagic")),
+            ("%matplotlib inline", "f()", Some("UnknownMagic")),
+            ("%matplotlib inline", "", Some("UnknownMagic")),
+            ("%%writefile net.py", keras, Some("UnknownMagic")),
+            ("%vars", keras, Some("MagicNotAlone")),
+        ] {
+            let code = format!("{line}\n{rest}");
+            assert_eq!(ename(&code), expected, "{code}");
+            assert_eq!(Magic::parse(&code).is_none(), expected.is_none(), "{code}");
+        }
+        let deep = format!("%matplotlib inline\n{}", "(".repeat(100_000));
+        assert_eq!(ename(&deep), Some("UnknownMagic"));
     }
 
     #[test]

@@ -300,6 +300,30 @@ fn replaced_values_keep_their_identities() {
     );
 }
 
+/// What was frozen since the values were copied stays frozen, and what was unfrozen is trained.
+#[test]
+fn replaced_values_are_trained_as_those_before() {
+    let mut replicas = placed(2, 1);
+    let records = replicas.records().iter();
+    let ids: Vec<_> = records.map(|record| record.param).collect();
+    let of = |index: usize| HashSet::from([ids[index]]);
+    replicas.set_trainable(&of(0), false);
+    let kept = replicas.independent_copy(replicas.first());
+    replicas.set_trainable(&of(0), true);
+    replicas.set_trainable(&of(1), false);
+    replicas.replace(&kept).expect("the same variables");
+    let trained = |module: &Encoder| -> Vec<bool> {
+        let copy = Replicas::place(module.clone(), &[], Origin::current());
+        let copy = copy.expect("the processor takes copies");
+        let records = copy.records().iter();
+        records.map(|record| record.trainable).collect()
+    };
+    let expected: Vec<bool> = (0..ids.len()).map(|index| index != 1).collect();
+    for module in replicas.modules() {
+        assert_eq!(trained(module), expected);
+    }
+}
+
 #[test]
 fn an_update_reaches_every_replica_and_survives_a_panic() {
     let mut replicas = placed(2, 1);

@@ -112,6 +112,11 @@ impl Fit {
         columns
     }
 
+    /// The cells of the validation's columns, without values.
+    fn leave_validation_blank(&self, row: &mut Vec<String>) {
+        row.resize(row.len() + 1 + self.started.metrics.len(), String::new());
+    }
+
     fn epoch_row(&self, record: &EpochRecord, batches: u64) -> Vec<String> {
         let best = if self.best == Some(record.epoch) {
             " ★"
@@ -124,9 +129,14 @@ impl Fit {
             format!("{:.4}", record.loss),
         ];
         row.extend(record.metrics.iter().map(|metric| value(Some(metric))));
-        if let Some(validation) = &record.validation {
-            row.push(format!("{:.4}{best}", validation.loss));
-            row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+        match &record.validation {
+            Some(validation) => {
+                row.push(format!("{:.4}{best}", validation.loss));
+                row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
+            }
+            // `validation_freq` has left this epoch out.
+            None if self.has_validation() => self.leave_validation_blank(&mut row),
+            None => {}
         }
         row.push(rate(record.learning_rate));
         row.push(format!("{:.1}", record.sequences_per_second));
@@ -156,7 +166,7 @@ impl Fit {
                 .map(|metric: &Measured| value(Some(metric))),
         );
         if self.has_validation() {
-            row.resize(row.len() + 1 + self.started.metrics.len(), String::new());
+            self.leave_validation_blank(&mut row);
         }
         row.push(rate(latest.learning_rate));
         let speed = latest.sequences_per_second;
@@ -343,7 +353,7 @@ impl Fit {
     pub fn epoch_line(&self, record: &EpochRecord) -> String {
         let columns = self.columns();
         let cells = columns.iter().zip(self.epoch_row(record, 0));
-        let cells = cells.filter(|(name, _)| *name != "batch");
+        let cells = cells.filter(|(name, cell)| *name != "batch" && !cell.is_empty());
         let cells = cells.map(|(name, cell)| format!("{name} {cell}"));
         cells.collect::<Vec<_>>().join("  ")
     }
@@ -455,6 +465,40 @@ learning rate 5e-5 at step 0";
         fit.started.tokens = Some(tokens.to_owned());
         assert_eq!(fit.to_plain(), format!("{expected}\n{tokens}"));
         assert!(fit.to_html().contains(tokens));
+    }
+
+    fn epoch(epoch: u64) -> EpochRecord {
+        EpochRecord {
+            epoch,
+            loss: 1.75,
+            metrics: vec![Measured {
+                name: "accuracy",
+                value: Some(0.5),
+            }],
+            validation: None,
+            learning_rate: 5e-5,
+            seconds: 2.0,
+            sequences_per_second: 20.0,
+        }
+    }
+
+    #[test]
+    fn an_epoch_without_validation_keeps_its_columns() {
+        let mut fit = fit();
+        let record = epoch(0);
+        let row = fit.epoch_row(&record, 10);
+        assert_eq!(row.len(), fit.columns().len());
+        assert_eq!(
+            row[..7],
+            ["1", "10/10", "1.7500", "0.5000", "", "", "5.00e-5"]
+        );
+        let line = fit.epoch_line(&record);
+        let expected = "epoch 1  loss 1.7500  accuracy 0.5000  rate 5.00e-5  seq/s 20.0  time ";
+        assert!(line.starts_with(expected), "{line}");
+        fit.started.validation_examples = 0;
+        let row = fit.epoch_row(&record, 10);
+        assert_eq!(row.len(), fit.columns().len());
+        assert_eq!(row[3..5], ["0.5000", "5.00e-5"]);
     }
 
     #[test]

@@ -45,8 +45,8 @@ impl EarlyStopping {
         self
     }
 
-    /// Epochs without a better value after which it stops. Default: 1. (Keras's is 0, which stops
-    /// at the same epoch.)
+    /// Epochs without a better value after which it stops; an undefined value is not better, and an epoch that is not
+    /// validated does not count. Default: 1. (Keras's is 0, which stops at the same epoch.)
     pub fn patience(mut self, epochs: impl IntoCount) -> Self {
         self.patience = epochs.into_count();
         self
@@ -191,8 +191,8 @@ impl Monitor {
         }
     }
 
-    /// Its value at the end of an epoch, turned so that lower is better; `None` where the epoch has
-    /// none, or it is undefined.
+    /// Its value at the end of an epoch, turned so that lower is better: NaN where it is undefined; `None` where the
+    /// epoch does not measure it, because it was not validated.
     pub(crate) fn value(&self, epoch: &EpochRecord, known: &[Metric]) -> Option<f64> {
         let named = |name: &str, loss: f64, metrics: &[crate::report::history::Measured]| match name
         {
@@ -201,9 +201,8 @@ impl Monitor {
                 let metric = metrics.iter().find(|metric| metric.name == name)?;
                 let own = known.iter().find(|metric| metric.name() == name);
                 let low_is_better = own.is_some_and(|metric| metric.is_low_good());
-                metric
-                    .value
-                    .map(|value| if low_is_better { value } else { -value })
+                let value = metric.value.unwrap_or(f64::NAN);
+                Some(if low_is_better { value } else { -value })
             }
         };
         match self.0.strip_prefix("val_") {
@@ -237,6 +236,7 @@ mod tests {
                 examples: 4,
                 predictions: Predicted::default(),
                 seconds: 0.1,
+                low_is_good: Vec::new(),
             }),
             learning_rate: 5e-5,
             seconds: 2.0,
@@ -259,6 +259,19 @@ mod tests {
             let found = Monitor(low.to_owned()).value(&epoch, &known);
             assert_eq!(found, Some(0.25), "{low}");
         }
+    }
+
+    /// An epoch without validation is no epoch without anything better; one whose metric is undefined is.
+    #[test]
+    fn what_is_undefined_is_not_what_is_not_measured() {
+        let known = [Metric::Accuracy];
+        let value = |epoch: &EpochRecord| Monitor("val_accuracy".to_owned()).value(epoch, &known);
+        let mut undefined = epoch();
+        let validation = undefined.validation.as_mut().expect("it is validated");
+        validation.metrics[0].value = None;
+        assert!(value(&undefined).is_some_and(f64::is_nan));
+        undefined.validation = None;
+        assert_eq!(value(&undefined), None);
     }
 
     #[test]

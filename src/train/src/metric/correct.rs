@@ -2,6 +2,22 @@
 
 use stratoscope_data::Labels;
 
+use super::{Tally, ratio};
+
+/// The share of right answers; `None` of none.
+pub(super) fn accuracy_of(tally: &Tally) -> Option<f64> {
+    if let Some(pieces) = &tally.pieces {
+        return pieces.accuracy();
+    }
+    if let Some(sets) = &tally.sets {
+        return sets.accuracy();
+    }
+    let right: u64 = (0..tally.classes())
+        .map(|class| tally.count(class, class))
+        .sum();
+    ratio(right as f64, tally.examples() as f64)
+}
+
 /// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
 /// `threshold` is that of one output which decides between two classes.
 pub(crate) fn correct(

@@ -26,6 +26,7 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
+use correct::accuracy_of;
 pub(crate) use correct::{correct, largest};
 pub use own::OwnMetric;
 pub(crate) use tallies::Tallies;
@@ -138,7 +139,7 @@ pub fn spearman() -> Metric {
 }
 
 /// The mean of |output − label|: Keras's `MeanAbsoluteError`. At least 0, in the unit of the labels; lower is better.
-/// Where one logit decides between two classes, its probability takes the place of the output.
+/// Where one logit decides between two classes, its probability takes the place of the output; not under a hinge loss.
 pub fn mae() -> Metric {
     Metric::Mae
 }
@@ -431,17 +432,10 @@ pub(crate) fn names(metrics: &[Metric]) -> Vec<&'static str> {
     metrics.iter().map(|metric| metric.name()).collect()
 }
 
-fn accuracy_of(tally: &Tally) -> Option<f64> {
-    if let Some(pieces) = &tally.pieces {
-        return pieces.accuracy();
-    }
-    if let Some(sets) = &tally.sets {
-        return sets.accuracy();
-    }
-    let right: u64 = (0..tally.classes())
-        .map(|class| tally.count(class, class))
-        .sum();
-    ratio(right as f64, tally.examples() as f64)
+/// The names of those of which low values are good.
+pub(crate) fn low_is_good(metrics: &[Metric]) -> Vec<&'static str> {
+    let low = metrics.iter().filter(|metric| metric.is_low_good());
+    low.map(|metric| metric.name()).collect()
 }
 
 /// A share; `None` of nothing.
@@ -633,6 +627,17 @@ mod tests {
             .sum();
         let found = Metric::Mse.value(&logit).expect("five examples");
         assert!((found - squares / 5.0).abs() < 1e-6 * squares, "{found}");
+    }
+
+    /// Under a hinge loss labels and outputs are on one scale.
+    #[test]
+    fn margins_are_compared_as_they_are() {
+        use stratoscope_data::Labels;
+        let margins = Tally::of_two_classes_by_one_output(0.0).of_margins();
+        let mut tally = margins.measuring(&[Metric::Mae, Metric::Accuracy], true);
+        tally.add(&Labels::Values(vec![-1.0, 1.0]), &[-1.5, 0.5]);
+        check(Metric::Mae, &tally, Some(0.5));
+        check(Metric::Accuracy, &tally, Some(1.0));
     }
 
     #[test]

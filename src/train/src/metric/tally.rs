@@ -42,7 +42,9 @@ pub struct Tally {
     pub(super) threshold: Option<f64>,
     /// Whether outputs are logits, of which probabilities are made.
     pub(super) of_logits: bool,
-    /// Whether the pairs are kept beside the classes: for distances of labels and probabilities.
+    /// Whether outputs are margins, which labels of −1 and 1 are compared with as they are.
+    pub(super) of_margins: bool,
+    /// Whether the pairs are kept beside the classes: for distances of labels and probabilities, or margins.
     pub(super) keeps_pairs: bool,
     /// How often each rank was that of the label; empty where nobody asks.
     pub(super) ranks: Vec<u64>,
@@ -108,6 +110,12 @@ impl Tally {
             threshold: Some(threshold),
             ..Self::of_classes(2)
         }
+    }
+
+    /// The same where outputs are margins, as of a hinge loss.
+    pub(crate) fn of_margins(mut self) -> Self {
+        self.of_margins = true;
+        self
     }
 
     /// For labels that are numbers.
@@ -272,7 +280,8 @@ impl Tally {
                 let probability = self.probability(output);
                 self.add_score(is_one, probability);
                 if self.keeps_pairs {
-                    self.add_number(label, probability);
+                    let is_margin = self.of_margins;
+                    self.add_number(label, if is_margin { output } else { probability });
                 }
             }
         } else if self.classes > 0 {

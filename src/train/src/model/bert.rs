@@ -123,7 +123,7 @@ impl Files for BertFiles {
             MaskedLm::ARCHITECTURE => Task::Masked,
             SentenceEncoder::ARCHITECTURE => Task::Embedding,
             MultipleChoice::ARCHITECTURE => Task::Choice,
-            _ if self.config.multi_label && self.config.num_labels() > 1 => Task::Set,
+            _ if self.config.multi_label => Task::Set,
             _ => Task::Example,
         }
     }
@@ -137,6 +137,22 @@ impl Files for BertFiles {
         let layers = text::count(lora.modules.len(), "layer");
         let (rank, alpha) = (lora.rank, lora.alpha);
         Some(format!("LoRA of rank {rank} in {layers}, alpha {alpha}"))
+    }
+
+    fn adapter_settings(&self) -> Option<String> {
+        let lora = self.config.lora.as_ref()?;
+        Some(format!(
+            "alpha {:?}, dropout {:?}",
+            lora.alpha, lora.dropout
+        ))
+    }
+
+    fn keep_trained(&mut self, names: &[String]) {
+        if let Some(lora) = &mut self.config.lora {
+            let beside = names.iter().filter(|name| !lora.has(name)).cloned();
+            let beside: Vec<String> = beside.collect();
+            lora.trained.extend(beside);
+        }
     }
 
     fn tokenizer(&self) -> &dyn Tokenize {

@@ -20,7 +20,8 @@ use crate::step::evaluation::{Measures, evaluate_batches};
 use crate::step::head::Head;
 
 impl<N: Network> Model<N> {
-    /// Loss and metrics of a data set, without dropout, as means over its examples.
+    /// Loss and metrics of a data set, without dropout, as means over its examples; of tagged words and hidden tokens, over
+    /// these.
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0520 if it is interrupted;

@@ -29,7 +29,7 @@ impl<N: Network> Model<N> {
     fn mark(&self, prefix: &str, trainable: bool, call: &str) -> Result<usize> {
         let mut state = self.free_state(call)?;
         let chosen = state.variables_below(prefix, call)?;
-        state.step.replicas.set_trainable(&chosen, trainable);
+        state.set_trainable(&chosen, trainable);
         state.forget_unaveraged();
         Ok(state.step.replicas.records().len() - state.trainable().count())
     }

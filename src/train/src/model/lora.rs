@@ -133,6 +133,7 @@ impl Lora {
             modules,
             seed: self.seed,
             base,
+            trained: BTreeSet::new(),
         })
     }
 }
@@ -272,22 +273,29 @@ where
 }
 
 /// Only the adapters and the head are trained. The head is what is not the body of the checkpoint's family; what had no
-/// values in the checkpoint belongs to it, as random numbers must not stay.
+/// values in the checkpoint belongs to it, as random numbers must not stay, and so does what was trained before the adapters
+/// were saved.
 pub(super) fn freeze_all_but_adapters<N>(state: &mut ModelState<N>)
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
-    let config = &state.files.config;
-    let Some(lora) = &config.lora else {
+    let new = state.files.new_variables();
+    let Some(mut adapters) = state.files.config.lora.take() else {
         return;
     };
-    let new = state.files.new_variables();
-    let new: HashSet<&str> = new.iter().map(|(name, _)| name.as_str()).collect();
-    let is_frozen =
-        |name: &str| lora::is_of_body::<N>(name, config) && !new.contains(name) && !lora.has(name);
+    adapters
+        .trained
+        .extend(new.into_iter().map(|(name, _)| name));
+    let config = &state.files.config;
+    let is_trained = |name: &str| {
+        !lora::is_of_body::<N>(name, config)
+            || adapters.trained.contains(name)
+            || adapters.has(name)
+    };
     let records = state.step.replicas.records().iter();
-    let frozen = records.filter(|record| is_frozen(&record.name));
+    let frozen = records.filter(|record| !is_trained(&record.name));
     let frozen: HashSet<ParamId> = frozen.map(|record| record.param).collect();
+    state.files.config.lora = Some(adapters);
     state.step.replicas.set_trainable(&frozen, false);
 }
 

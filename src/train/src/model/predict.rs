@@ -294,11 +294,12 @@ impl Predictions {
             let expects = "predictions of one class for each example".to_owned();
             return Err(Box::new(bad("sets of labels".to_owned(), expects)));
         }
+        let class_of = self.classes_of(data);
         for (example, row) in data.examples.iter().zip(&self.rows) {
-            let own = self.class_of(example, data);
+            let own = class_of(example);
             let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
             let Some(cell) = cell else {
-                let given = format!("row {} with the label {:?}", example.row, example.label);
+                let given = assess::row_and_label(example, data);
                 let expects = match classes {
                     0 => "predictions of classes: these are numbers".to_owned(),
                     classes => format!("a label of the {classes} classes"),

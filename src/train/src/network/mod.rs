@@ -236,6 +236,14 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// What its adapters compute beside what their variables say, to the last bit: a run goes on with nothing else.
+    fn adapter_settings(&self) -> Option<String> {
+        None
+    }
+
+    /// These variables are trained from now on: a model that is saved in parts, as with adapters, is saved with them.
+    fn keep_trained(&mut self, _names: &[String]) {}
+
     /// What the model answers for an example.
     fn task(&self) -> Task {
         Task::Example
@@ -249,6 +257,11 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// Which tokens are hidden, for a model that predicts them.
     fn masking(&self) -> Masking {
         Masking::default()
+    }
+
+    /// The same; `None` for a model that predicts no tokens.
+    fn hidden(&self) -> Option<Masking> {
+        (self.task() == Task::Masked).then(|| self.masking())
     }
 
     /// What an example is.

@@ -104,9 +104,13 @@ pub(super) fn average<const D: usize>(
     averaging: Averaging,
     time: u64,
 ) {
-    let momentum = averaging.momentum_at(time);
     let overwrites = averaging.overwrites_at(time);
     if is_flex(weights) {
+        // A variable that is trained only from a later step on has no average yet: it begins with the weights, too.
+        let momentum = match average {
+            Some(_) => averaging.momentum_at(time),
+            None => 0.0,
+        };
         let count = weights.shape().num_elements();
         in_place(average.get_or_insert_with(|| zeros(count)), |average| {
             in_place(weights, |weights| {
@@ -167,9 +171,26 @@ impl ModuleMapper for Overwrite<'_> {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::Device;
+    use burn::tensor::{Device, TensorData};
 
     use super::*;
+
+    /// A layer that is unfrozen later has its first average at a later step.
+    #[test]
+    fn a_later_first_step_begins_with_the_weights() {
+        let averaging = Averaging {
+            momentum: 0.75,
+            overwrite_frequency: None,
+        };
+        let mut weights = Tensor::<1>::from_data([0.5, -2.0], &Device::flex());
+        let mut kept = None;
+        for (time, expected) in [(3, [0.5_f32, -2.0]), (4, [0.625, -2.5])] {
+            average(&mut weights, &mut kept, averaging, time);
+            let found = kept.clone().expect("it was averaged").into_data();
+            found.assert_eq(&TensorData::from(expected), true);
+            weights = weights.mul_scalar(2.0);
+        }
+    }
 
     /// On a GPU the average is moved by tensor operations; here run on the CPU.
     #[test]

@@ -27,15 +27,15 @@ pub enum DecayExclusion {
 }
 
 impl Decay {
-    /// Both methods together are refused whatever the flag is, as they are by the checker of a cell's text.
+    /// `decay_all_parameters(false)` is the default, which excludes what a list excludes anyway.
     pub fn resolve(self, optimizer: &str) -> Result<DecayExclusion> {
         const ALL: &str = "decay_all_parameters";
         const EXCLUDED: &str = "exclude_from_weight_decay";
         match (self.decay_all, self.excluded) {
-            (Some(_), Some(_)) => Err(conflict(optimizer, ALL, EXCLUDED)),
+            (Some(true), Some(_)) => Err(conflict(optimizer, ALL, EXCLUDED)),
             (_, Some(names)) => Ok(DecayExclusion::Named(names)),
             (Some(true), None) => Ok(DecayExclusion::Nothing),
-            (Some(false) | None, None) => Ok(DecayExclusion::BiasesAndNorms),
+            (_, None) => Ok(DecayExclusion::BiasesAndNorms),
         }
     }
 }
@@ -103,30 +103,32 @@ mod tests {
                 assert!(text.contains(part), "{part}: {text}");
             }
         };
-        for all in [true, false] {
-            check(
+        let each = |all: bool| {
+            [
                 AdamW::new(5e-5)
                     .decay_all_parameters(all)
                     .exclude_from_weight_decay(["bias"])
                     .into_optimizer(),
-            );
-            check(
                 Lion::new(1e-5)
                     .exclude_from_weight_decay(["bias"])
                     .decay_all_parameters(all)
                     .into_optimizer(),
-            );
-            check(
                 Lamb::new(1e-3)
                     .decay_all_parameters(all)
                     .exclude_from_weight_decay(["bias"])
                     .into_optimizer(),
-            );
-            check(
                 Adafactor::new(1e-3)
                     .decay_all_parameters(all)
                     .exclude_from_weight_decay(["bias"])
                     .into_optimizer(),
+            ]
+        };
+        each(true).into_iter().for_each(check);
+        for optimizer in each(false) {
+            let optimizer = optimizer.expect("no contradiction");
+            assert_eq!(
+                optimizer.decay_exclusion.names(),
+                Some(&["bias".to_owned()][..])
             );
         }
     }

@@ -38,6 +38,9 @@ pub struct Evaluation {
     pub predictions: Predicted,
     /// How long it took.
     pub seconds: f64,
+    /// The metrics of which low values are good.
+    #[serde(skip)]
+    pub low_is_good: Vec<&'static str>,
 }
 
 /// One execution: what happened between two returns to the host.
@@ -146,6 +149,9 @@ pub struct History {
     pub loss_scale: Option<f64>,
     /// Replicas and devices in words.
     pub devices: String,
+    /// The metrics of which low values are good.
+    #[serde(skip)]
+    pub(crate) low_is_good: Vec<&'static str>,
     /// For `history["loss"]`.
     #[serde(skip)]
     named: Columns,
@@ -170,6 +176,7 @@ impl History {
             averaged_weights: false,
             loss_scale: None,
             devices,
+            low_is_good: Vec::new(),
             named: Columns::default(),
         }
     }
@@ -448,6 +455,7 @@ mod tests {
             metrics: vec![metric(None)],
             examples: 5,
             seconds: 0.1,
+            low_is_good: Vec::new(),
         };
         let record = EpochRecord {
             epoch: 0,

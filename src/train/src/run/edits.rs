@@ -307,7 +307,7 @@ impl<N: Network> RunState<'_, N> {
             Change::Train(prefix, trainable) => {
                 let call = if *trainable { "unfreeze" } else { "freeze" };
                 let chosen = state.variables_below(prefix, call)?;
-                state.step.replicas.set_trainable(&chosen, *trainable);
+                state.set_trainable(&chosen, *trainable);
             }
             Change::Skip(epoch, batch) => {
                 let (epoch, batch) = (*epoch, *batch);

@@ -175,7 +175,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         progress.history.loss_scale = step.loss_scale.in_force(step.policy);
         let averaged = step.overwrite_with_averages(&self.run.settings)?;
         let best = progress.best.take();
-        if let Some(best) = best.filter(|_| averaged || progress.epochs_without_better > 0) {
+        if let Some(best) = best.filter(|_| averaged || progress.is_behind_best()) {
             step.replicas.replace(&best)?;
             progress.history.restored_best = true;
             return Ok(());

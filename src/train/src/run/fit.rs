@@ -19,7 +19,7 @@ use crate::context::RunContext;
 use crate::context::events::FitStarted;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::{begin_call, notice};
-use crate::metric::names;
+use crate::metric::{low_is_good, names};
 use crate::network::{Files, Network};
 use crate::optimizer::{Optimizer, UpdateRule};
 use crate::prepare::{Prepared, shard};
@@ -243,6 +243,7 @@ fn begin<'a, N: Network>(
         &ready.data,
         &ready.shape,
         ready.settings.class_weights.as_ref(),
+        lease.files.hidden(),
     );
     if plan.resume
         && let Some(saved) = &lease.saved_run
@@ -265,6 +266,7 @@ fn begin<'a, N: Network>(
             (progress, None, edits)
         }
     };
+    progress.history.low_is_good = low_is_good(&ready.settings.compiled.metrics);
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
     }

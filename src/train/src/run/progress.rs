@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use stratoscope_data::{Encoded, Split};
+use stratoscope_data::{Encoded, Masking, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Checksum;
 
@@ -143,6 +143,12 @@ impl<N: Network> Progress<N> {
         }
     }
 
+    /// Whether an epoch ended after the best one.
+    pub(crate) fn is_behind_best(&self) -> bool {
+        let last = self.history.epochs.last().map(|record| record.epoch);
+        last != self.history.best_epoch
+    }
+
     pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.batch = 0;
@@ -163,8 +169,9 @@ impl<N: Network> Progress<N> {
         }
     }
 
-    /// Whether the epoch is the best so far: its `value` is lower by more than `min_delta`. With `keep` its weights
-    /// are remembered: the tensors are shared until the next update, which then writes new ones.
+    /// Whether the epoch is the best so far: its `value` is lower by more than `min_delta`. Nothing is compared where it
+    /// has none. With `keep` its weights are remembered: the tensors are shared until the next update, which then writes
+    /// new ones.
     pub(crate) fn compare(
         &mut self,
         state: &ModelState<N>,
@@ -173,8 +180,9 @@ impl<N: Network> Progress<N> {
         keep: bool,
     ) -> Result<bool> {
         let Some(value) = value else { return Ok(false) };
-        // A NaN is never better, and anything is better than nothing.
-        let better = self.best_value.is_none_or(|best| value < best - min_delta);
+        // A NaN is never better, and anything else is better than nothing. Runs of earlier versions may have kept one.
+        let known = self.best_value.filter(|best| !best.is_nan());
+        let better = !value.is_nan() && known.is_none_or(|best| value < best - min_delta);
         if better {
             self.best_value = Some(value);
             self.epochs_without_better = 0;
@@ -291,6 +299,8 @@ pub(crate) struct Signature {
     gradient_accumulation_steps: u64,
     batches_per_epoch: u64,
     class_weights: Option<ClassWeights>,
+    /// Which tokens are hidden, for a model that predicts them.
+    masking: Option<Masking>,
     /// Of every example: its tokens or numbers, its label and its other targets.
     data: Checksum,
 }
@@ -301,6 +311,7 @@ impl Signature {
         data: &Prepared,
         shape: &Shape,
         class_weights: Option<&ClassWeights>,
+        masking: Option<Masking>,
     ) -> Self {
         Self {
             examples: data.train.len(),
@@ -312,23 +323,37 @@ impl Signature {
             gradient_accumulation_steps: shape.gradient_accumulation_steps,
             batches_per_epoch: shape.batches_per_epoch,
             class_weights: class_weights.cloned(),
-            data: checksum(&data.train),
+            masking,
+            data: checksums(&data.train).all,
         }
     }
 }
 
-/// A checksum of what a data set trains on: tokens, segments, numbers, labels and other targets of every example, in its
-/// order.
-pub(crate) fn checksum(data: &Split) -> Checksum {
+/// Checksums of what a data set trains on, of every example in its order.
+pub(crate) struct DataChecksums {
+    /// Of tokens, segments, numbers and labels.
+    pub inputs: Checksum,
+    /// Of these and the other targets; the same where there are none.
+    pub all: Checksum,
+}
+
+pub(crate) fn checksums(data: &Split) -> DataChecksums {
     match data {
         Split::Held(encoded) => of_tokens(encoded),
-        Split::Streamed(stream) => Checksum::of(&stream.fingerprint()),
+        Split::Streamed(stream) => {
+            let of_stream = Checksum::of(&stream.fingerprint());
+            DataChecksums {
+                inputs: of_stream,
+                all: of_stream,
+            }
+        }
     }
 }
 
-fn of_tokens(data: &Encoded) -> Checksum {
+fn of_tokens(data: &Encoded) -> DataChecksums {
     let mut bytes = Vec::new();
-    let mut of_examples = Vec::with_capacity(data.len() * size_of::<u64>());
+    let room = data.len() * size_of::<u64>();
+    let (mut inputs, mut all) = (Vec::with_capacity(room), Vec::with_capacity(room));
     for example in (0..data.len()).filter_map(|at| data.get(at)) {
         bytes.clear();
         // The lengths keep two lists from being taken for one.
@@ -346,10 +371,22 @@ fn of_tokens(data: &Encoded) -> Checksum {
         if example.weight != 1.0 {
             bytes.extend(example.weight.to_le_bytes());
         }
-        bytes.extend(example.targets.in_checksum().bytes());
-        of_examples.extend(Checksum::of(&bytes).0.to_le_bytes());
+        let of_inputs = Checksum::of(&bytes);
+        inputs.extend(of_inputs.0.to_le_bytes());
+        let targets = example.targets.in_checksum();
+        let of_all = match targets.is_empty() {
+            true => of_inputs,
+            false => {
+                bytes.extend(targets.bytes());
+                Checksum::of(&bytes)
+            }
+        };
+        all.extend(of_all.0.to_le_bytes());
     }
-    Checksum::of(&of_examples)
+    DataChecksums {
+        inputs: Checksum::of(&inputs),
+        all: Checksum::of(&all),
+    }
 }
 
 impl fmt::Display for Signature {
@@ -363,6 +400,7 @@ impl fmt::Display for Signature {
             data,
             class_weights,
             group_by_length,
+            masking,
             ..
         } = self;
         write!(
@@ -373,6 +411,9 @@ impl fmt::Display for Signature {
         )?;
         if *group_by_length {
             f.write_str(", group_by_length = true")?;
+        }
+        if let Some(Masking { share, whole_words }) = masking {
+            write!(f, ", masking of {share}, whole words: {whole_words}")?;
         }
         match class_weights {
             Some(_) => f.write_str(", with class weights"),

@@ -93,6 +93,17 @@ impl<N: Network> ModelState<N> {
         }
     }
 
+    /// Freezes variables, or trains them.
+    pub(crate) fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
+        self.step.replicas.set_trainable(params, trainable);
+        if trainable {
+            let records = self.step.replicas.records().iter();
+            let chosen = records.filter(|record| params.contains(&record.param));
+            let names: Vec<String> = chosen.map(|record| record.name.clone()).collect();
+            self.files.keep_trained(&names);
+        }
+    }
+
     pub(crate) fn placement(&mut self) -> Result<PlacementReport> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use stratoscope_bert::ops::Precision;
-use stratoscope_data::{Prefetch, Split};
+use stratoscope_data::{Batch, Labels, Prefetch, Split};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, Replicas};
 
@@ -11,7 +11,7 @@ use super::forward::{PREFETCHED, forward, interrupted};
 use crate::context::interrupt;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::metric::{Metric, Tallies, Tally, own};
+use crate::metric::{Metric, Tallies, Tally, low_is_good, own};
 use crate::network::{Network, Task};
 use crate::report::history::{Evaluation, Measured};
 
@@ -28,8 +28,8 @@ pub(crate) struct Measures<'a> {
     pub precision: Precision,
 }
 
-/// Loss and metrics of tokenized data, as means over its examples: a short last batch counts less than a full one.
-/// `progress` is called with the number of examples that are done.
+/// Loss and metrics of tokenized data, as means over its examples, or over its tokens that have a class: a short last batch
+/// counts less than a full one. `progress` is called with the number of examples that are done.
 ///
 /// # Errors
 /// SC0520 if it is interrupted, SC0907 if a device fails.
@@ -50,7 +50,7 @@ pub(crate) fn evaluate_batches<N: Network>(
     let start = Instant::now();
     let empty = empty_tally((task, classes), Some(loss), metrics);
     let mut tallies = Tallies::new(empty, replicas.strategy(), Origin::default());
-    let (mut sum, mut examples) = (0.0, 0);
+    let (mut sum, mut counted, mut examples) = (0.0, 0_usize, 0);
     for batch in Prefetch::new(data.batch(batch_size)?, PREFETCHED) {
         let batch = batch?;
         if examples > 0 && interrupt::requested() {
@@ -61,7 +61,9 @@ pub(crate) fn evaluate_batches<N: Network>(
         };
         for (replica, (part, output)) in outputs.into_iter().enumerate() {
             tallies.add(replica, &part.labels, &output.outputs);
-            sum += output.loss;
+            let (loss, of) = summed(&part, output.loss);
+            sum += loss;
+            counted += of;
             examples += part.size();
         }
         progress(examples);
@@ -69,12 +71,26 @@ pub(crate) fn evaluate_batches<N: Network>(
     own::failures(metrics).into_iter().try_for_each(notice)?;
     let tally = tallies.read();
     Ok(Evaluation {
-        loss: sum / examples as f64,
+        // Without any token that has a class the loss is 0.
+        loss: sum / counted.max(1) as f64,
         metrics: measured(metrics, &tally),
         examples,
         predictions: tally.predictions(),
         seconds: start.elapsed().as_secs_f64(),
+        low_is_good: low_is_good(metrics),
     })
+}
+
+/// The sum of the losses of a part of a batch, and how many they are. The loss of a token counts in its batch as much as the
+/// batch's examples over its tokens; a mean of such losses would depend on how a split is cut into batches.
+fn summed(part: &Batch, loss: f64) -> (f64, usize) {
+    match &part.labels {
+        Labels::Tokens(tokens) if tokens.weight > 0.0 => {
+            (loss / f64::from(tokens.weight), tokens.counted())
+        }
+        Labels::Tokens(_) => (loss, 0),
+        _ => (loss, part.size()),
+    }
 }
 
 /// An empty tally of what these metrics need, for a head under a loss.
@@ -91,7 +107,13 @@ pub(crate) fn empty_tally(
             Tally::of_sets(labels, threshold.unwrap_or(0.0))
         }
         (Some(classes), _) => Tally::of_classes(classes),
-        (None, Some(threshold)) => Tally::of_two_classes_by_one_output(threshold),
+        (None, Some(threshold)) => {
+            let of_two = Tally::of_two_classes_by_one_output(threshold);
+            match loss.is_some_and(|loss| loss.takes_signs()) {
+                true => of_two.of_margins(),
+                false => of_two,
+            }
+        }
         (None, None) => Tally::of_numbers(),
     };
     let of_logits = loss.is_none_or(|loss| loss.from_logits() != Some(false));

@@ -659,6 +659,43 @@ fn a_confusion_matrix_counts_what_was_predicted() {
     );
 }
 
+/// Labels are found by their names; by their numbers only where there are no names.
+#[test]
+fn a_label_that_the_model_does_not_know_is_no_class() {
+    let (model, run) = run(0.0, plain_args());
+    run.finish().expect("it ends");
+    let data = sentences(24);
+    let predictions = model.predict(&data).expect("texts");
+    let expected = predictions.confusion_matrix(&data).expect("labels");
+    // In another order.
+    let order = ["red", "blue", "green"].map(str::to_owned);
+    let other = data.clone().with_label_names(&order).expect("the same");
+    let found = predictions.confusion_matrix(&other).expect("labels");
+    assert_eq!(found.counts, expected.counts);
+    // Without names.
+    let named = |names: [&str; 3]| {
+        let mut data = data.clone();
+        data.label_names = names.map(str::to_owned).to_vec();
+        data
+    };
+    for names in [["LABEL_0", "LABEL_1", "LABEL_2"], ["1", "2", "3"]] {
+        let found = predictions.confusion_matrix(&named(names));
+        assert_eq!(found.expect("labels").counts, expected.counts);
+        assert!(predictions.assess(&named(names)).is_ok());
+    }
+    let unknown = named(["red", "green", "pink"]);
+    let refused = [
+        predictions.confusion_matrix(&unknown).err(),
+        predictions.assess(&unknown).err(),
+        predictions.difference(&predictions, &unknown).err(),
+    ];
+    for refused in refused {
+        let refused = refused.expect("it knows no pink");
+        assert_eq!(refused.code, "SC0103");
+        assert!(format!("{refused:?}").contains("pink"), "{refused:?}");
+    }
+}
+
 /// The first data of a model that has no width yet may be that of a loop by hand.
 #[test]
 fn a_gradient_by_hand_makes_the_variables() {

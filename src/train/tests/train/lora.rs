@@ -239,6 +239,26 @@ fn a_run_is_resumed_and_turned_back_to_the_bit() {
     assert_eq!(refused.expect_err("another model").code, "SC0527");
 }
 
+/// The variables are the same, but what they compute is not.
+#[test]
+fn a_run_does_not_go_on_with_other_adapters() {
+    let (folder, base) = (TempDir::new().expect("a temporary folder"), tiny_bert(0.1));
+    let run = |lora: Lora, change: &dyn Fn(FitArgs<'static>) -> FitArgs<'static>| {
+        let model = adapted(None, &base, lora);
+        let args = plain_args().optimizer(recipe());
+        model.compile(args).expect("valid arguments");
+        model.fit(&sentences(13), change(fit()))
+    };
+    run(lora(), &|args| args.checkpoint(folder.path()).every(3)).expect("it trains");
+    for other in [lora().alpha(8.0), lora().dropout(0.0)] {
+        let resumed = run(other, &|args| args.resume_from(folder.path()));
+        let refused = resumed.expect_err("other adapters");
+        assert_eq!(refused.code, "SC0527");
+        assert!(format!("{refused:?}").contains("adapters"), "{refused:?}");
+    }
+    run(lora(), &|args| args.resume_from(folder.path())).expect("it goes on");
+}
+
 fn probabilities(model: &BertForSequenceClassification) -> Vec<f64> {
     let rows = model.predict(sentences(7)).expect("answers").rows;
     rows.into_iter().flat_map(|row| row.probabilities).collect()
@@ -298,6 +318,34 @@ fn merged_adapters_are_an_ordinary_checkpoint() {
     model
         .fit(&sentences(13), fit().epochs(1))
         .expect("it trains");
+}
+
+/// A part of the body that was trained beside the adapters is in their file, also when they are saved once more.
+#[test]
+fn what_was_trained_beside_the_adapters_is_kept() {
+    let (base, root) = (tiny_bert(0.0), TempDir::new().expect("a temporary folder"));
+    let model = adapted(None, &base, lora());
+    let layer = "bert.encoder.layer.1.output";
+    for part in ["bert.pooler", layer] {
+        model.unfreeze(part).expect("it is there");
+    }
+    let args = plain_args().optimizer(AdamW::new(0.01));
+    model.compile(args).expect("valid arguments");
+    model.fit(&sentences(13), fit()).expect("it trains");
+    // It is no longer what the base has.
+    model.freeze(layer).expect("it is there");
+    let [first, second] = ["first", "second"].map(|name| root.path().join(name));
+    let load = |folder: &std::path::Path| {
+        let path = folder.to_str().expect("a path in UTF-8");
+        BertForSequenceClassification::from_pretrained(path, 3).expect("it loads")
+    };
+    model.save_pretrained(&first).expect("room");
+    let again = load(&first);
+    assert!(weights(&again) == weights(&model));
+    model.unfreeze(layer).expect("it is there");
+    assert_eq!(again.summary().trainable(), model.summary().trainable());
+    again.save_pretrained(&second).expect("room");
+    assert!(weights(&load(&second)) == weights(&model));
 }
 
 #[test]

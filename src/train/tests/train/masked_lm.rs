@@ -63,14 +63,15 @@ fn it_learns_what_is_hidden_and_fills_it_in() {
         metric.and_then(|it| it.value).expect("it is measured")
     };
     assert!(value("accuracy") > 0.9, "{found:?}");
-    // One batch: the loss is the mean over the tokens, and perplexity e to it.
-    let one = evaluate(64);
-    assert!(
-        (value("perplexity").ln() - one.loss).abs() < 1e-4,
-        "{found:?} {one:?}"
-    );
-    // What is hidden in evaluation is always the same, whatever the batch size.
-    let small = evaluate(5);
+    // The loss is the mean over the tokens, and perplexity e to it; what is hidden in evaluation is always the same. So
+    // neither depends on the batch size.
+    let (one, small) = (evaluate(64), evaluate(5));
+    for evaluated in [&found, &one, &small] {
+        assert!(
+            (value("perplexity").ln() - evaluated.loss).abs() < 1e-4,
+            "{found:?} {evaluated:?}"
+        );
+    }
     for (one, other) in small.metrics.iter().zip(&found.metrics) {
         let values = [one, other].map(|it| it.value.expect("it is measured"));
         assert!((values[0] - values[1]).abs() < 1e-6, "{small:?}");
@@ -203,6 +204,41 @@ fn a_run_that_was_turned_back_has_the_bits_of_one_that_was_not() {
         )
     };
     assert!(finished(true) == finished(false));
+}
+
+/// Other tokens would be hidden.
+#[test]
+fn a_run_does_not_go_on_with_another_masking() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let fit = || quiet().batch_size(4).epochs(2);
+    let wide = Masking {
+        share: 0.3,
+        ..Masking::default()
+    };
+    let of = |masking: Masking| {
+        let model = lm(&tiny_bert(0.1));
+        model.set_masking(masking).expect("a share");
+        model.compile(args()).expect("valid arguments");
+        model
+    };
+    let model = of(Masking::default());
+    let saving = fit().checkpoint(folder.path()).every(2);
+    model.fit(&repeated(12), saving).expect("it trains");
+    let resumed = |masking| of(masking).fit(&repeated(12), fit().resume_from(folder.path()));
+    let refused = resumed(wide).expect_err("another masking");
+    assert_eq!(refused.code, "SC0527");
+    assert!(format!("{refused:?}").contains("masking"), "{refused:?}");
+    resumed(Masking::default()).expect("it goes on");
+    // Within a process, too.
+    let run = model.start(&repeated(12), fit()).expect("it starts");
+    run.step(2).expect("two steps");
+    drop(run);
+    model.set_masking(wide).expect("a share");
+    let refused = model.fit(&repeated(12), fit().resume(true));
+    assert_eq!(refused.expect_err("another masking").code, "SC0103");
+    model.set_masking(Masking::default()).expect("a share");
+    let resumed = model.fit(&repeated(12), fit().resume(true));
+    resumed.expect("it goes on");
 }
 
 #[test]

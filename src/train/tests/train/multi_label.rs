@@ -6,7 +6,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs,
-    SGD, accuracy, auc, exact_match, macro_f1, micro_f1,
+    LoadOptions, SGD, accuracy, auc, exact_match, macro_f1, micro_f1,
 };
 use tempfile::TempDir;
 
@@ -169,6 +169,47 @@ fn what_does_not_fit_is_refused_in_words() {
     );
     let problem = classifier.compile(plain_args().metrics([micro_f1()]));
     assert_eq!(problem.expect_err("one class each").code, "SC0103");
+}
+
+/// A text has the label or not.
+#[test]
+fn one_label_is_a_set_too() {
+    let data = mixed(48);
+    let with_red = data.map(|example| {
+        let red = example
+            .classes()
+            .is_some_and(|classes| classes.contains(&2));
+        example.with_classes(red.then_some(0))
+    });
+    let data = Dataset::from_examples(with_red.examples, vec!["red".to_owned()], "texts");
+    let folder = tiny_bert(0.0);
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    let several = BertForSequenceClassification::from_pretrained_multi_label(path, ["red"]);
+    several.expect_err("the checkpoint's head has 3 outputs");
+    let options = LoadOptions::new().num_labels(1).multi_label().new_head();
+    let model = BertForSequenceClassification::from_pretrained_with(path, &options);
+    let model = model.expect("a new head");
+    model
+        .compile(args().optimizer(AdamW::new(5e-3)))
+        .expect("valid arguments");
+    model.fit(&data, quiet().epochs(30)).expect("it trains");
+    let answers = model.predict(&data).expect("it answers");
+    let sets = answers.label_sets();
+    let pairs = sets.iter().zip(&data.examples);
+    let right = pairs.filter(|(set, example)| {
+        let count = example.classes().map(<[usize]>::len);
+        Some(set.len()) == count && set.iter().all(|name| *name == "red")
+    });
+    assert!(right.count() > 40, "{answers}");
+    // What is saved stays what it is.
+    let folder = TempDir::new().expect("a temporary folder");
+    model.save_pretrained(folder.path()).expect("room");
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    let again = BertForSequenceClassification::from_pretrained(path, 1).expect("it loads");
+    assert_eq!(again.predict(&data).expect("it answers"), answers);
+    let again = BertForSequenceClassification::from_pretrained_multi_label(path, ["red"]);
+    let again = again.expect("it loads");
+    assert_eq!(again.predict(&data).expect("it answers"), answers);
 }
 
 /// Texts with their labels between `;` in a file.

@@ -84,6 +84,10 @@ fn it_learns_its_entities_and_says_them() {
         .evaluate(&dev, EvaluateArgs::new().batch_size(5).verbose(false))
         .expect("it is evaluated");
     assert_eq!(again.metrics, found.metrics);
+    assert!(
+        (again.loss - found.loss).abs() < 1e-5,
+        "{again:?} {found:?}"
+    );
 
     // Words of the data, and those of a plain text.
     let answers = model.predict(&dev).expect("it answers");
@@ -251,6 +255,6 @@ fn a_run_is_not_resumed_with_other_tags() {
     example.annotation = Some(Annotation::Words(words).into());
     let refused = run(&other, true).expect_err("another tag");
     assert_eq!(refused.code, "SC0527");
-    assert!(refused.message.contains("`training data`"), "{refused}");
+    assert!(refused.message.contains("`training targets`"), "{refused}");
     run(&data, true).expect("the same tags");
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use stratoscope_data::make_regression;
 use stratoscope_strategy::{AsStrategy, MirroredStrategy, Strategy, scope};
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, GradualUnfreezing,
-    MeanSquaredError, SGD, Sequential,
+    AdamW, BertForSequenceClassification, CompileArgs, Dense, EarlyStopping, FitArgs,
+    GradualUnfreezing, MeanSquaredError, SGD, Sequential,
 };
 use tempfile::TempDir;
 
@@ -146,6 +146,29 @@ fn a_complete_checkpoint_goes_on_with_the_same_layers() {
         resumed += 1;
     }
     assert!(resumed >= 7, "{resumed}");
+}
+
+/// The weights of the best epoch are of a time when a layer was frozen that is trained now.
+#[test]
+fn what_was_unfrozen_after_the_best_epoch_is_trained_afterwards() {
+    let data = sentences(8);
+    let model = model(None);
+    let lower = "bert.encoder.layer.0";
+    model.freeze(lower).expect("it is there");
+    // No loss is better by more than 100: the first epoch stays the best.
+    let stopping = EarlyStopping::new().monitor("loss").min_delta(100.0);
+    let plain = || FitArgs::new().batch_size(4).verbose(false);
+    let args = plain().epochs(3).early_stopping(stopping.patience(3));
+    let run = model.start(&data, args).expect("it starts");
+    run.epoch().expect("it steps");
+    run.unfreeze(lower).expect("it is there");
+    let history = run.finish().expect("it ends");
+    assert!(history.restored_best && history.best_epoch == Some(0));
+    let before = weights(&model);
+    model.fit(&data, plain()).expect("it trains");
+    let found = moved(&before, &weights(&model));
+    let found: Vec<_> = found.into_iter().collect();
+    assert_eq!(found, ["0", "1", "embeddings", "head"]);
 }
 
 #[test]

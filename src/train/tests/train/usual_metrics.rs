@@ -198,14 +198,23 @@ fn a_hinge_takes_classes_and_signs() {
         ..signs
     };
     let train = |loss: stratoscope_train::Loss, data: &Dataset| {
-        let model = compiled(1, "linear", loss, [accuracy(), auc()]);
+        let model = compiled(1, "linear", loss, [accuracy(), auc(), mse()]);
         let history = model.fit(data, fit()).expect("it trains");
-        assert!(
-            value(
-                &model.evaluate(data, evaluate()).expect("compiled"),
-                "accuracy"
-            ) > 0.8
-        );
+        let found = model.evaluate(data, evaluate()).expect("compiled");
+        assert!(value(&found, "accuracy") > 0.8);
+        // The probability of class 1 is 1 / (1 + e⁻ˣ) of the margin x.
+        let margins = model.predict(data.clone()).expect("answers").rows;
+        let squares = margins.iter().zip(&data.examples).map(|(row, example)| {
+            let label = match example.label {
+                Some(Label::Value(label)) => f64::from(label),
+                _ => example.class().expect("a class") as f64,
+            };
+            let one = row.probabilities[1];
+            ((one / (1.0 - one)).ln() - label).powi(2)
+        });
+        let expected = squares.sum::<f64>() / data.len() as f64;
+        let mse = value(&found, "mse");
+        assert!((mse - expected).abs() < 1e-3 * expected, "{mse} {expected}");
         let answers = model.predict(data.take(20)).expect("answers");
         let right = answers.rows.iter().zip(&classes.examples);
         let right = right.filter(|(row, example)| row.class == example.class());

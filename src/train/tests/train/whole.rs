@@ -97,6 +97,30 @@ fn early_stopping_goes_back_to_the_best_epoch() {
     assert_near(now, loss(0));
 }
 
+/// The last epoch is not validated: it is not the best one, so that its weights are not those that stay.
+#[test]
+fn early_stopping_goes_back_over_epochs_without_validation() {
+    let (data, known) = (sentences(12), contradicted(&sentences(12)));
+    let model = load(&tiny_bert(0.0));
+    model
+        .compile(plain_args().optimizer(AdamW::new(3e-3)))
+        .expect("valid arguments");
+    let args = FitArgs::new().batch_size(4).verbose(false).epochs(3);
+    let args = args
+        .validation_data(&known)
+        .validation_freq(2)
+        .early_stopping(2);
+    let history = model.fit(&data, args).expect("it trains");
+    assert!(!history.stopped_early && history.restored_best, "{history}");
+    assert_eq!((history.best_epoch, history.epochs.len()), (Some(1), 3));
+    let validation = history.epochs[1].validation.as_ref();
+    let now = model
+        .evaluate(&known, EvaluateArgs::new())
+        .expect("it is compiled")
+        .loss;
+    assert_near(now, validation.expect("it was validated").loss);
+}
+
 #[test]
 fn validation_split_is_the_end_of_the_data() {
     let model = load(&tiny_bert(0.0));

@@ -17,7 +17,7 @@ use crate::names::{named_values, trained_names};
 use crate::problem;
 use crate::tokenizer::BertTokenizer;
 
-/// Writes adapters, head, configuration and tokenizer. Whatever is trained is written: the head always.
+/// Writes adapters, head, configuration and tokenizer. Whatever is or was trained is written: the head always.
 ///
 /// # Errors
 /// SC0908 for a folder with the weights of a whole model, and for the first file that cannot be written.
@@ -34,7 +34,8 @@ pub(in crate::checkpoint) fn save<N: BertNetwork>(
         return Err(problem::not_saved(&folder.join(VALUES), reason.to_owned()));
     }
     let names = Names::of::<N>(config);
-    let trained = trained_names(network);
+    let mut trained = trained_names(network);
+    trained.extend(lora.trained.iter().cloned());
     let prefix = config.family.prefix();
     let mut modules = BTreeSet::new();
     let mut values: Vec<(String, TensorData)> = Vec::new();

@@ -107,11 +107,12 @@ impl Checker<'_> {
     /// What an operand is, where the cell or the notebook shows it.
     fn kind_of(&self, operand: &Operand, tokens: &[TokenTree]) -> Option<Kind> {
         let name = operand.text.trim_start_matches('&').trim();
-        if let Some(bound) = self.cell.bound.get(name) {
-            return *bound;
-        }
         let known = self.context.variables.get(name);
         let of_type = known.and_then(|kind| kind::of_type(kind));
+        if let Some(bound) = self.cell.bound.get(name) {
+            // Before the cell binds it anew, it may still be that of the notebook.
+            return bound.filter(|kind| known.is_none() || of_type == Some(*kind));
+        }
         of_type.or_else(|| kind::of(self.text, tokens, self.defined))
     }
 

@@ -74,13 +74,12 @@ impl Predictions {
                 format!("{}, one for each prediction", self.len()),
             ));
         }
+        let class_of = self.classes_of(data);
         let rows = data.examples.iter().zip(&self.rows);
         let answers = rows.map(|(example, row)| {
-            let label = self
-                .class_of(example, data)
-                .filter(|&label| label < classes);
+            let label = class_of(example).filter(|&label| label < classes);
             let (Some(label), Some(predicted)) = (label, row.class) else {
-                let given = format!("row {} with the label {:?}", example.row, example.label);
+                let given = row_and_label(example, data);
                 return Err(bad(given, format!("a label of the {classes} classes")));
             };
             Ok(Answer {
@@ -95,46 +94,150 @@ impl Predictions {
         answers.collect()
     }
 
-    /// The class of an example among those of the model: by its name where the data has the names of the model, whatever
-    /// their order there.
-    pub(super) fn class_of(&self, example: &Example, data: &Dataset) -> Option<usize> {
-        match (example.class(), example.label) {
-            (Some(class), _) => {
-                let name = data.label_names.get(class);
-                let by_name =
-                    name.and_then(|name| self.label_names.iter().position(|it| it == name));
-                by_name.or(Some(class))
-            }
+    /// What says the class of an example of `data` among those of the model: by its name, whatever their order in the
+    /// data; by its number where the model or the data has no names. A name that the model does not know is no class.
+    pub(super) fn classes_of(&self, data: &Dataset) -> impl Fn(&Example) -> Option<usize> {
+        let (own, names) = (&self.label_names, &data.label_names);
+        let place = |name: &String| own.iter().position(|it| it == name);
+        let places: Vec<Option<usize>> = names.iter().map(place).collect();
+        let is_by_number =
+            places.iter().all(Option::is_none) && (are_no_names(own) || are_no_names(names));
+        move |example| match (example.class(), example.label) {
+            (Some(class), _) if is_by_number => Some(class),
+            (Some(class), _) => places.get(class).copied().flatten(),
             (None, Some(Label::Value(value))) => Some(usize::from(value > 0.5)),
             (None, _) => None,
         }
     }
 }
 
+/// Whether nobody gave the classes names: they are transformers' `LABEL_3`, or numbers.
+fn are_no_names(names: &[String]) -> bool {
+    let is_number = |name: &String| name.parse::<i64>().is_ok();
+    prepare::are_generic(names) || names.iter().all(is_number)
+}
+
+/// A row and its label, for a message.
+pub(super) fn row_and_label(example: &Example, data: &Dataset) -> String {
+    let name = example
+        .class()
+        .and_then(|class| data.label_names.get(class));
+    match name {
+        Some(name) => format!("row {} with the label {name:?}", example.row),
+        None => format!("row {} with the label {:?}", example.row, example.label),
+    }
+}
+
+/// A result: its name, its value, and whether a smaller one is better.
+type Score = (String, Option<f64>, bool);
+
 /// The metrics, then the loss.
-fn scores(prefix: &str, metrics: &[Measured], loss: f64) -> Vec<(String, Option<f64>)> {
+fn scores(prefix: &str, metrics: &[Measured], low_is_good: &[&str], loss: f64) -> Vec<Score> {
     let name = |name: &str| format!("{prefix}{name}");
-    let own = metrics.iter().map(|it| (name(it.name), it.value));
-    own.chain([(name("loss"), Some(loss))]).collect()
+    let own = metrics
+        .iter()
+        .map(|it| (name(it.name), it.value, low_is_good.contains(&it.name)));
+    own.chain([(name("loss"), Some(loss), true)]).collect()
+}
+
+fn gathered(all: Vec<Score>) -> Scores {
+    let directions = all.iter().map(|(name, _, is_low)| (name.clone(), *is_low));
+    let directions = directions.collect();
+    let values = all.into_iter().map(|(name, value, _)| (name, value));
+    Scores::from(values.collect::<Vec<_>>()).with_directions(directions)
 }
 
 impl IntoScores for Evaluation {
     fn into_scores(self) -> Scores {
-        Scores(scores("", &self.metrics, self.loss))
+        gathered(scores("", &self.metrics, &self.low_is_good, self.loss))
     }
 }
 
 impl IntoScores for History {
-    /// Of the last epoch, with `val_` before the names of its validation. Nothing without a whole epoch.
+    /// Of the epoch whose weights the model has: the best one where its weights were restored, else the last. `val_` stands
+    /// before the names of its validation. Nothing without a whole epoch.
     fn into_scores(self) -> Scores {
-        let Some(last) = self.epochs.last() else {
+        let best = self.best_epoch.filter(|_| self.restored_best);
+        let best = best.and_then(|best| self.epochs.iter().find(|it| it.epoch == best));
+        let Some(record) = best.or(self.epochs.last()) else {
             return Scores::default();
         };
-        let validation = last.validation.iter();
-        let mut all: Vec<_> = validation
-            .flat_map(|it| scores("val_", &it.metrics, it.loss))
+        let low = &self.low_is_good;
+        let validation = record.validation.iter();
+        let mut all: Vec<Score> = validation
+            .flat_map(|it| scores("val_", &it.metrics, low, it.loss))
             .collect();
-        all.extend(scores("", &last.metrics, last.loss));
-        Scores(all)
+        all.extend(scores("", &record.metrics, low, record.loss));
+        gathered(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stratoscope_evaluation::{Axis, Search, sweep};
+
+    use crate::metric::Predicted;
+    use crate::report::history::EpochRecord;
+
+    fn history(low_is_good: Vec<&'static str>) -> History {
+        let epoch = |epoch: u64, loss: f64| {
+            let metrics = vec![Measured {
+                name: "far",
+                value: Some(2.0 * loss),
+            }];
+            EpochRecord {
+                epoch,
+                loss,
+                metrics: metrics.clone(),
+                validation: Some(Evaluation {
+                    loss: loss + 0.5,
+                    metrics,
+                    examples: 4,
+                    predictions: Predicted::default(),
+                    seconds: 0.1,
+                    low_is_good: low_is_good.clone(),
+                }),
+                learning_rate: 1e-3,
+                seconds: 1.0,
+                sequences_per_second: 4.0,
+            }
+        };
+        let mut history = History::new("cpu:0".to_owned());
+        history.epochs = vec![epoch(3, 0.25), epoch(4, 1.0)];
+        history.low_is_good = low_is_good;
+        history
+    }
+
+    /// A history is judged by the weights that the model has.
+    #[test]
+    fn the_scores_of_a_run_are_those_of_the_epoch_that_stays() {
+        let value = |history: &History, name: &str| history.clone().into_scores().get(name);
+        let mut run = history(Vec::new());
+        run.best_epoch = Some(3);
+        assert_eq!(value(&run, "loss"), Some(1.0));
+        assert_eq!(value(&run, "val_loss"), Some(1.5));
+        run.restored_best = true;
+        assert_eq!(value(&run, "loss"), Some(0.25));
+        assert_eq!(value(&run, "val_far"), Some(0.5));
+    }
+
+    #[test]
+    fn a_score_says_whether_a_smaller_one_is_better() {
+        let best = |low_is_good: Vec<&'static str>, name: &str| {
+            let axes = vec![Axis::new("epoch", &[0, 1])];
+            let trial = |chosen: &[usize]| {
+                let mut run = history(low_is_good.clone());
+                run.epochs.truncate(1 + chosen[0]);
+                Ok(run)
+            };
+            let found = sweep(&Search::grid(), axes, trial).expect("two trials");
+            found.best(name).map(|trial| trial.number)
+        };
+        for name in ["far", "val_far"] {
+            assert_eq!(best(Vec::new(), name), Some(2), "{name}");
+            assert_eq!(best(vec!["far"], name), Some(1), "{name}");
+        }
+        assert_eq!(best(Vec::new(), "val_loss"), Some(1));
     }
 }

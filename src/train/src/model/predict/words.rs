@@ -154,7 +154,7 @@ impl Predictions {
         text::visible(&plain)
     }
 
-    /// Which tags were taken for which, by the words of `data`; `None` where words differ.
+    /// Which tags were taken for which, by the words of `data` that were answered; `None` where words differ.
     pub(super) fn counts_of_words(&self, data: &Dataset) -> Option<Vec<Vec<u64>>> {
         let classes = self.label_names.len();
         let mut counts = vec![vec![0; classes]; classes];
@@ -164,7 +164,9 @@ impl Predictions {
             if words.len() != row.words.len() {
                 return None;
             }
-            for (word, answer) in words.iter().zip(&row.words) {
+            // A word that was cut off was taken for nothing.
+            let answered = words.iter().zip(&row.words);
+            for (word, answer) in answered.filter(|(_, answer)| answer.score != 0.0) {
                 let own = place(data.label_names.get(word.tag?)?)?;
                 counts[own][place(&answer.label)?] += 1;
             }
@@ -176,6 +178,29 @@ impl Predictions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The model has no tag that a word without an answer could have.
+    #[test]
+    fn words_that_were_cut_off_are_not_counted() {
+        let word = |label: &str, score: f64| Marked {
+            label: label.to_owned(),
+            text: "a".to_owned(),
+            start: 0,
+            end: 1,
+            score,
+        };
+        let row = Prediction {
+            words: vec![word("PER", 0.9), word("LOC", 0.6), word("O", 0.0)],
+            ..Prediction::default()
+        };
+        let predictions = Predictions {
+            rows: vec![row],
+            label_names: ["LOC", "PER"].map(str::to_owned).to_vec(),
+        };
+        let data = Dataset::from_words([(vec!["a", "b", "c"], vec!["PER", "PER", "LOC"])]);
+        let counts = predictions.counts_of_words(&data.expect("tags"));
+        assert_eq!(counts, Some(vec![vec![0, 0], vec![1, 1]]));
+    }
 
     #[test]
     fn entities_are_marked_in_the_text() {

@@ -182,6 +182,8 @@ pub(super) struct Expected<'a> {
     pub epochs: u64,
     /// The names of the metrics.
     pub metrics: &'a [&'static str],
+    /// Of those of which low values are good.
+    pub low_is_good: &'a [&'static str],
     /// The variables in their order.
     pub params: &'a [ParamId],
     /// Replicas.
@@ -285,7 +287,7 @@ fn history_from(
 ) -> Result<(), Refused> {
     let epochs = saved.epochs.into_iter();
     history.epochs = epochs
-        .map(|it| epoch_from(it, expected.metrics))
+        .map(|it| epoch_from(it, expected))
         .collect::<Result<_, _>>()?;
     let executions = saved.executions.into_iter().map(|it| ExecutionRecord {
         epoch: it.epoch,
@@ -313,7 +315,8 @@ fn history_from(
     Ok(())
 }
 
-fn epoch_from(saved: SavedEpoch, names: &[&'static str]) -> Result<EpochRecord, Refused> {
+fn epoch_from(saved: SavedEpoch, expected: &Expected<'_>) -> Result<EpochRecord, Refused> {
+    let names = expected.metrics;
     let validation = saved.validation.map(|it| {
         Ok::<_, Refused>(Evaluation {
             loss: it.loss.into(),
@@ -326,6 +329,7 @@ fn epoch_from(saved: SavedEpoch, names: &[&'static str]) -> Result<EpochRecord, 
                 label_names: it.label_names,
             },
             seconds: it.seconds.into(),
+            low_is_good: expected.low_is_good.to_vec(),
         })
     });
     Ok(EpochRecord {

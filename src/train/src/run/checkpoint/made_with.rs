@@ -8,12 +8,20 @@ use stratoscope_strategy::Checksum;
 use crate::arguments::{FitPlan, Validation};
 use crate::network::{Files, Network};
 use crate::prepare::Prepared;
-use crate::run::progress::checksum;
+use crate::run::progress::checksums;
 use crate::run::state::ModelState;
 use crate::step::StepSettings;
 
 /// A difference: the name, and its value in the checkpoint and now.
 pub(crate) type Difference = (String, String, String);
+
+const TRAINING: [&str; 2] = ["training data", "training targets"];
+const VALIDATION: [&str; 2] = ["validation data", "validation targets"];
+const MASKING: &str = "masking";
+const ADAPTERS: &str = "adapters";
+
+/// What checkpoints of earlier versions do not say: one without it may go on with any.
+const SAID_LATER: [&str; 4] = [TRAINING[1], VALIDATION[1], MASKING, ADAPTERS];
 
 /// Names and values. Numbers are written to the last bit.
 pub(crate) fn made_with<N: Network>(
@@ -59,13 +67,22 @@ pub(crate) fn made_with<N: Network>(
     if let Some(epochs) = plan.unfreezes_every {
         add("gradual unfreezing", debug(epochs));
     }
-    add("training data", examples(&data.train));
+    let training = examples(&data.train);
     let validation = match (&plan.validation, &data.validation) {
-        (Validation::None, _) | (_, None) => "none".to_owned(),
+        (Validation::None, _) | (_, None) => ("none".to_owned(), None),
         (_, Some(data)) => examples(data),
     };
-    add("validation data", validation);
+    for (names, (inputs, targets)) in [(TRAINING, training), (VALIDATION, validation)] {
+        add(names[0], inputs);
+        targets.into_iter().for_each(|it| add(names[1], it));
+    }
     add("validation_freq", debug(&plan.validation_freq));
+    if let Some(masking) = state.files.hidden() {
+        add(MASKING, debug(masking));
+    }
+    if let Some(settings) = state.files.adapter_settings() {
+        add(ADAPTERS, settings);
+    }
     all
 }
 
@@ -73,9 +90,12 @@ fn debug(value: impl Debug) -> String {
     format!("{value:?}")
 }
 
-fn examples(data: &stratoscope_data::Split) -> String {
-    let sum = checksum(data);
-    format!("{} examples (checksum {sum})", data.len())
+/// The examples by their inputs and labels; and with all targets, where they have others.
+fn examples(data: &stratoscope_data::Split) -> (String, Option<String>) {
+    let sums = checksums(data);
+    let in_words = |sum: Checksum| format!("{} examples (checksum {sum})", data.len());
+    let targets = (sums.all != sums.inputs).then(|| in_words(sums.all));
+    (in_words(sums.inputs), targets)
 }
 
 /// Names, shapes, places and which of them are trained.
@@ -114,7 +134,8 @@ fn strategy<N: Network>(state: &ModelState<N>) -> String {
     }
 }
 
-/// What differs: names that only one of them has, and values that are not the same.
+/// What differs: names that only one of them has, and values that are not the same. What the version that wrote a checkpoint
+/// did not say is no difference.
 pub(crate) fn differences(saved: &[(String, String)], now: &[(String, String)]) -> Vec<Difference> {
     let value = |list: &[(String, String)], name: &str| {
         let found = list.iter().find(|(known, _)| known == name);
@@ -123,10 +144,21 @@ pub(crate) fn differences(saved: &[(String, String)], now: &[(String, String)]) 
     let added = now
         .iter()
         .filter(|(name, _)| saved.iter().all(|(known, _)| known != name));
+    let is_unsaid = |name: &str| saved.iter().all(|(known, _)| known != name);
+    // For a while the checksum of the data was the one with all targets.
+    let has_all_targets = |name: &str| {
+        let names = [TRAINING, VALIDATION].into_iter();
+        let mut unsaid = names.filter(|it| it[0] == name && is_unsaid(it[1]));
+        unsaid.any(|it| value(now, it[1]) == value(saved, name))
+    };
+    let is_of_version = |name: &str| match is_unsaid(name) {
+        true => SAID_LATER.contains(&name),
+        false => has_all_targets(name),
+    };
     let names = saved.iter().chain(added).map(|(name, _)| name);
     names
         .map(|name| (name.clone(), value(saved, name), value(now, name)))
-        .filter(|(_, saved, now)| saved != now)
+        .filter(|(name, saved, now)| saved != now && !is_of_version(name))
         .collect()
 }
 
@@ -150,5 +182,44 @@ mod tests {
         assert_eq!((found[0].1.as_str(), found[0].2.as_str()), ("3", "4"));
         assert_eq!(found[2].1, "nothing");
         assert!(differences(&saved, &saved).is_empty());
+    }
+
+    /// Checkpoints of earlier versions say less, or have the targets in the checksum of the data.
+    #[test]
+    fn what_an_earlier_version_did_not_say_is_no_difference() {
+        let list = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        let now = list(&[
+            ("training data", "inputs"),
+            ("training targets", "inputs and targets"),
+            ("masking", "0.15"),
+            ("adapters", "alpha 8.0"),
+        ]);
+        for data in ["inputs", "inputs and targets"] {
+            let saved = list(&[("training data", data)]);
+            assert!(differences(&saved, &now).is_empty(), "{data}");
+        }
+        let names = |saved: &[(&str, &str)]| -> Vec<String> {
+            let found = differences(&list(saved), &now);
+            found.into_iter().map(|(name, ..)| name).collect()
+        };
+        assert_eq!(names(&[("training data", "other")]), ["training data"]);
+        let all = [
+            ("training data", "inputs"),
+            ("training targets", "others"),
+            ("masking", "0.2"),
+            ("adapters", "alpha 16.0"),
+        ];
+        assert_eq!(names(&all), ["training targets", "masking", "adapters"]);
+        // Where both are said the checksum of the data is that of its inputs.
+        let all = [
+            ("training data", "inputs and targets"),
+            ("training targets", "inputs and targets"),
+        ];
+        assert_eq!(names(&all), ["training data"]);
     }
 }

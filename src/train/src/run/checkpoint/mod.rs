@@ -27,7 +27,7 @@ use self::folder::{Found, Lock, Unfinished, Unusable};
 use self::format::{Body, FORMAT, PROGRAM, PROGRESS, STATE, SavedProgress};
 use self::tensors::Layout;
 use crate::context::warnings::notice;
-use crate::metric::names;
+use crate::metric::{low_is_good, names};
 use crate::network::Network;
 use crate::run::batch_plan::BatchPlan;
 use crate::run::edits::Dated;
@@ -334,6 +334,7 @@ impl<N: Network> Resuming<'_, N> {
             batch_plan: self.batch_plan,
             epochs: self.epochs,
             metrics: &names(&self.settings.compiled.metrics),
+            low_is_good: &low_is_good(&self.settings.compiled.metrics),
             params: &params,
             replicas: replicas.len(),
         };

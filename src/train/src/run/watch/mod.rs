@@ -287,6 +287,7 @@ mod tests {
                 metrics: Vec::new(),
                 examples: labels.iter().sum::<u64>() as usize,
                 seconds: 0.1,
+                low_is_good: Vec::new(),
                 predictions: Predicted {
                     labels: labels.to_vec(),
                     predictions: predictions.to_vec(),
