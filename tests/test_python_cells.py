@@ -90,6 +90,9 @@ RUN = {
     "numbers": "",
     "a text over several lines": "",
     "BERT with frozen embeddings": "",
+    "arguments of an optimizer by their places": "",
+    "a decay of Hugging Face": "",
+    "arguments of layers and callbacks": "",
 }
 
 
@@ -194,6 +197,18 @@ def test_a_program_that_executes_a_notebook_gets_an_error(notebook):
     cell = notebook.execute("import tensorflow as tf\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])")
     check_error(cell, "SC1013", "this is Python", line=1)
     assert "let model = Sequential([Dense(1)])?;" in cell.shown()
+
+
+def test_a_line_for_ipython_is_left_out(notebook):
+    """Above Python it is no unknown magic; above Rust it is one."""
+    python, rust, _ = CELLS["lines for IPython"]
+    python = python[python.index("%matplotlib"):]
+    for line in ("%matplotlib inline", "%load_ext tensorboard"):
+        cell = pasted(notebook, python.replace("%matplotlib inline", line)).ok()
+        assert next_cell(cell) == rust
+        assert codes(cell)[0] == "SC1013"
+    cell = notebook.execute("%matplotlib inline\nlet x = 1;")
+    assert cell.errors[0]["ename"] == "UnknownMagic"
 
 
 @pytest.mark.parametrize("name", ["PyTorch", "the Trainer"])

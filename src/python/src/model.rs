@@ -329,6 +329,29 @@ impl Call {
         self.keywords.iter().find(|keyword| keyword.name == name)
     }
 
+    /// The same call with all arguments named, by the names of its parameters in their order. `None`: it has more than these.
+    pub fn named(&self, names: &[&str]) -> Option<Self> {
+        if self.arguments.len() > names.len() {
+            return None;
+        }
+        let given = self.arguments.iter().zip(names);
+        let given = given.map(|(value, name)| Keyword {
+            name: (*name).to_owned(),
+            name_span: value.span,
+            span: value.span,
+            drop_span: value.span,
+            value: value.clone(),
+        });
+        let keywords = given.chain(self.keywords.iter().cloned()).collect();
+        Some(Self {
+            function: self.function.clone(),
+            arguments: Vec::new(),
+            keywords,
+            has_starred: self.has_starred,
+            span: self.span,
+        })
+    }
+
     /// The value of an argument by its name or its place.
     pub fn argument(&self, name: &str, place: usize) -> Option<&Value> {
         match self.keyword(name) {

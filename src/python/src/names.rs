@@ -162,6 +162,11 @@ impl Names {
 
     /// The full name of `a.b.c`, if its first name is a module or a class of a library.
     pub fn full(&self, value: &Value) -> Option<String> {
+        self.written(value).map(same)
+    }
+
+    /// The full name, as modules are called where they are imported.
+    fn written(&self, value: &Value) -> Option<String> {
         let path = value.path()?;
         let (first, rest) = path.split_first()?;
         let mut full = match self.imports.get(*first) {
@@ -173,7 +178,13 @@ impl Names {
             full.push('.');
             full += name;
         }
-        Some(same(full))
+        Some(full)
+    }
+
+    /// Whether something is of TensorFlow Addons, whose optimizers have the names of Keras's.
+    pub fn is_addon(&self, value: &Value) -> bool {
+        let full = self.written(value);
+        full.is_some_and(|full| full.starts_with("tensorflow_addons."))
     }
 
     /// The full name of what a call calls.
@@ -277,5 +288,33 @@ mod tests {
             &[Some("keras.optimizers.Adam")],
         );
         check("tf.keras.models.Sequential", &[Some("keras.Sequential")]);
+    }
+
+    #[test]
+    fn addons_are_not_keras_itself() {
+        for (text, is_addon) in [
+            ("tfa.optimizers.AdamW", true),
+            (
+                "from tensorflow_addons.optimizers import AdamW\nAdamW",
+                true,
+            ),
+            ("tf.keras.optimizers.AdamW", false),
+            ("from keras.optimizers import AdamW\nAdamW", false),
+            ("AdamW", false),
+        ] {
+            let program = program(text).expect("it is Python");
+            let names = Names::of(&program.statements);
+            let Some(StatementKind::Expression(value)) =
+                program.statements.last().map(|it| &it.kind)
+            else {
+                panic!("{text}");
+            };
+            assert_eq!(names.is_addon(value), is_addon, "{text}");
+            assert_eq!(
+                names.full(value).as_deref(),
+                Some("keras.optimizers.AdamW"),
+                "{text}"
+            );
+        }
     }
 }

@@ -22,6 +22,20 @@ fn check(text: &str) {
     }
 }
 
+/// `play` calls itself; each `f` calls the one before twice, so that there are 2⁴⁰ calls.
+#[test]
+fn functions_that_call_functions_end() {
+    check("def play():\n    print(1)\n    play()\nplay()");
+    check("def a():\n    b()\ndef b():\n    a()\na()");
+    let mut text = "def f0():\n    print(1)\n".to_owned();
+    for number in 1..=40 {
+        let before = number - 1;
+        text += &format!("def f{number}():\n    f{before}()\n    f{before}()\n");
+    }
+    let answer = answer(&(text + "f40()\nf2()"), &Known::default()).expect("it is Python");
+    assert!(answer.translation.lines.len() < 1000);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 

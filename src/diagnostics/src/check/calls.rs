@@ -214,9 +214,6 @@ impl Found {
             return 1;
         };
         let name = ident.to_string();
-        // `mine::Adam` is another one.
-        let may_be_ours =
-            definitions::may_be_ours(&definitions::segments_before(trees, index), &self.defined);
         match (name.as_str(), &trees[index + 1..]) {
             ("let", rest) => 1 + self.bind(text, rest),
             ("for", [pattern, ..]) => {
@@ -227,7 +224,8 @@ impl Found {
                 if bang.as_char() == '!' =>
             {
                 let has_our_name = arguments::call(&name).is_some() || name == "scope";
-                if may_be_ours || !has_our_name {
+                // `mine::fit!` is another one.
+                if !has_our_name || definitions::may_be_ours_at(trees, index, &self.defined) {
                     self.macro_call(text, (ident, group), rest, in_scope, depth);
                 }
                 3
@@ -235,7 +233,8 @@ impl Found {
             (_, [TokenTree::Punct(first), TokenTree::Punct(second), rest @ ..])
                 if first.as_char() == ':' && second.as_char() == ':' =>
             {
-                if may_be_ours {
+                // `mine::Adam` is another one. What begins a path has none before it.
+                if definitions::may_be_ours_at(trees, index, &self.defined) {
                     self.path(text, ident, rest);
                 }
                 3

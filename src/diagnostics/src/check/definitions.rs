@@ -167,7 +167,7 @@ fn imported(trees: &[TokenTree], is_first: bool, names: &mut Vec<String>) {
             |tree: &TokenTree, word: &str| matches!(tree, TokenTree::Ident(it) if it == word);
         let renamed = part.iter().any(|tree| is_word(tree, "as"));
         let first = part.iter().find(|tree| matches!(tree, TokenTree::Ident(_)));
-        let is_ours = first.is_some_and(|first| is_word(first, "stratoscope"));
+        let is_ours = first.is_some_and(|first| is_module_of_ours(&first.to_string()));
         // Under another name it is another thing, whoever made it.
         if is_first && is_ours && !renamed {
             continue;
@@ -204,23 +204,32 @@ fn is_module_of_ours(segment: &str) -> bool {
 
 /// Whether a name behind these segments of a path may be one of ours: `Adam` of `train::Adam`, not that of `mine::Adam`.
 pub(super) fn may_be_ours(segments: &[String], defined: &DefinedNames) -> bool {
-    let is_relative = |segment: &&String| matches!(segment.as_str(), "crate" | "self" | "super");
-    let first = segments.iter().find(|segment| !is_relative(segment));
-    first.is_none_or(|first| is_module_of_ours(first) && !defined.items.contains(first))
+    let mut segments = segments.iter().map(String::as_str);
+    leads_to_ours(segments.find(|segment| !is_relative(segment)), defined)
 }
 
-/// The segments of a path before the name at an index.
-pub(super) fn segments_before(trees: &[TokenTree], index: usize) -> Vec<String> {
-    let mut segments = Vec::new();
+/// [`may_be_ours`] of the name at an index, by the path before it.
+pub(super) fn may_be_ours_at(trees: &[TokenTree], index: usize, defined: &DefinedNames) -> bool {
+    let mut first = None;
     let mut at = index;
     while at >= 3 && is_sign(&trees[at - 1], ':') && is_sign(&trees[at - 2], ':') {
         let TokenTree::Ident(segment) = &trees[at - 3] else {
             break;
         };
-        segments.insert(0, segment.to_string());
+        first = Some(segment.to_string())
+            .filter(|segment| !is_relative(segment))
+            .or(first);
         at -= 3;
     }
-    segments
+    leads_to_ours(first.as_deref(), defined)
+}
+
+fn is_relative(segment: &str) -> bool {
+    matches!(segment, "crate" | "self" | "super")
+}
+
+fn leads_to_ours(first: Option<&str>, defined: &DefinedNames) -> bool {
+    first.is_none_or(|first| is_module_of_ours(first) && !defined.items.contains(first))
 }
 
 #[cfg(test)]
@@ -271,6 +280,7 @@ mod tests {
             &["Adam"],
         );
         check("use ::other::Adam;", &["Adam"], &["Adam"]);
+        check("use train::{AdamW, SGD}; use data::Dataset;", &[], &[]);
         check(
             "use {stratoscope::train::SGD, other::Adam};",
             &["Adam"],

@@ -4,9 +4,13 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::options::POLICY;
 use super::source::Loaded;
-use super::thing::{Pipeline, Thing};
+use super::thing::{Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Kind, Value};
+
+/// What is written for a step of a pipeline that `fit!` takes anyway.
+const NOTHING_TO_WRITE: &str =
+    "// Nothing to write: `fit!` reads ahead and keeps what it has tokenized.";
 
 impl Translator<'_> {
     pub(crate) fn assign(
@@ -27,9 +31,13 @@ impl Translator<'_> {
     }
 
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        if let Some(splits) = self.steps_of_splits(value) {
+            return self.assign_steps(name, splits?, span);
+        }
         if let Some(loaded) = self.loaded(value) {
             let loaded = loaded?;
             if loaded.wanted.is_empty() {
+                self.keeps_outside(name)?;
                 let (rust, thing) = self.named_splits(name, &loaded);
                 self.push(rust, span);
                 self.things.insert(name.to_owned(), thing);
@@ -49,13 +57,6 @@ impl Translator<'_> {
             }
             _ => self.made(value)?,
         };
-        if let Thing::Data(data) = &thing {
-            return self.assign_data(name, value, data.clone(), span);
-        }
-        if rust.is_empty() {
-            self.things.insert(name.to_owned(), thing);
-            return Ok(());
-        }
         let is_plain = matches!(
             thing,
             Thing::Int(_)
@@ -66,8 +67,17 @@ impl Translator<'_> {
                 | Thing::List
                 | Thing::Value
         );
-        let is_again =
-            self.depth > 0 && self.things.contains_key(name) && self.changing.contains(name);
+        if !is_plain && !matches!(thing, Thing::Folded) {
+            self.keeps_outside(name)?;
+        }
+        if let Thing::Data(data) = &thing {
+            return self.assign_data(name, value, data.clone(), span);
+        }
+        if rust.is_empty() {
+            self.things.insert(name.to_owned(), thing);
+            return Ok(());
+        }
+        let is_again = self.depth > 0 && self.is_known(name) && self.changing.contains(name);
         let head = match (is_again, is_plain && self.changing.contains(name)) {
             (true, _) => String::new(),
             (false, true) => "let mut ".to_owned(),
@@ -83,6 +93,18 @@ impl Translator<'_> {
         }
         self.remember_constant(name, &rust, &thing);
         self.things.insert(name.to_owned(), thing);
+        Ok(())
+    }
+
+    /// Steps of all splits: the same variables, with what the steps say about `fit!`.
+    fn assign_steps(&mut self, name: &str, splits: Splits, span: CellSpan) -> Result<(), Why> {
+        self.keeps_outside(name)?;
+        let line = match &splits.max_length {
+            Some(length) => format!("// Arguments of `fit!`: max_length = {length}."),
+            None => NOTHING_TO_WRITE.to_owned(),
+        };
+        self.push(line, span);
+        self.things.insert(name.to_owned(), Thing::Splits(splits));
         Ok(())
     }
 
@@ -113,10 +135,7 @@ impl Translator<'_> {
                 false => self.push(line, span),
             }
         } else if data.rust == rust {
-            self.push(
-                "// Nothing to write: `fit!` reads ahead and keeps what it has tokenized.",
-                span,
-            );
+            self.push(NOTHING_TO_WRITE, span);
         }
         let data = Pipeline { rust, ..data };
         self.things.insert(name.to_owned(), Thing::Data(data));
@@ -137,6 +156,7 @@ impl Translator<'_> {
         if let (Some((object, call)), Some([loss, rest @ ..])) =
             (value.method("evaluate"), names.as_deref())
         {
+            self.keep_outside(names.as_deref().unwrap_or_default())?;
             let evaluation = self.evaluate(object, call)?;
             self.push(format!("let evaluation = {evaluation}?;"), span);
             self.push_alone(format!("let {} = evaluation.loss;", text::name(loss)));
@@ -153,6 +173,7 @@ impl Translator<'_> {
         }
         match (value.elements(), names) {
             (Some(values), Some(names)) if values.len() == names.len() => {
+                self.keep_outside(&names)?;
                 let mut made = Vec::new();
                 for value in values {
                     made.push(self.typed(value)?);
@@ -173,6 +194,10 @@ impl Translator<'_> {
                 Ok(_) => Err("its parts have no counterparts here".to_owned()),
             },
         }
+    }
+
+    fn keep_outside(&self, names: &[&str]) -> Result<(), Why> {
+        names.iter().try_for_each(|name| self.keeps_outside(name))
     }
 
     /// `dataset, info = tfds.load(…)`, `train, test = load_dataset(…)`.
@@ -198,6 +223,7 @@ impl Translator<'_> {
         }
         if let ([data], true) = (targets, loaded.wanted.is_empty()) {
             let name = data.name().ok_or("only names are assigned here")?;
+            self.keeps_outside(name)?;
             let (rust, thing) = self.named_splits(name, loaded);
             self.push(rust, span);
             self.things.insert(name.to_owned(), thing);
@@ -212,6 +238,7 @@ impl Translator<'_> {
                 loaded.splits.join(" and ")
             ));
         }
+        self.keep_outside(&names)?;
         let written: Vec<String> = names.iter().map(|name| text::name(name)).collect();
         self.push(
             format!("let ({}) = {};", written.join(", "), loaded.rust),

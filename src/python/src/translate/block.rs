@@ -8,7 +8,7 @@ use super::compile::Around;
 use super::thing::Thing;
 use super::{Translator, Why, text};
 use crate::Line;
-use crate::model::{Call, Kind, Statement, StatementKind, Value, each_statement, each_value};
+use crate::model::{Call, Kind, Statement, StatementKind, Value, each_value};
 
 /// Where a model that is made outside of the scope is made instead.
 pub(crate) enum Place {
@@ -27,6 +27,7 @@ impl Translator<'_> {
         };
         for statement in statements {
             self.comments_before(statement.span.start);
+            self.begin_models(statement);
             let before = self.translation.lines.len();
             let free = self.translation.free.len();
             if let Some(name) = made_name(statement)
@@ -36,7 +37,9 @@ impl Translator<'_> {
                 continue;
             }
             let wraps = matches!(moved.get(&statement.span.start), Some(Place::AroundCompile));
+            let depth = self.depth;
             if let Err(why) = self.statement(statement, wraps) {
+                self.depth = depth;
                 self.translation.free.truncate(free);
                 self.fail(statement, before, why);
             }
@@ -47,36 +50,19 @@ impl Translator<'_> {
     /// What a statement that is not translated would have made is missing from here on.
     fn fail(&mut self, statement: &Statement, before: usize, why: Why) {
         let is_comment = |line: &Line| line.is_comment;
-        let kept: Vec<Line> = self
+        let mut kept: Vec<Line> = self
             .translation
             .lines
             .drain(before..)
             .filter(is_comment)
             .collect();
+        for line in &mut kept {
+            line.depth = self.depth;
+        }
         self.translation.lines.extend(kept);
         self.skip_comments(statement.span.end);
         self.leave(statement.span, why);
-        let line = self.line(statement.span.start);
-        let mut missing = Vec::new();
-        each_statement(
-            std::slice::from_ref(statement),
-            &mut |inner| match &inner.kind {
-                StatementKind::Assign(targets, _) => {
-                    for target in targets {
-                        target.visit(&mut |value| missing.extend(value.name().map(str::to_owned)));
-                    }
-                }
-                StatementKind::Augment(target, _, _) => {
-                    missing.extend(target.name().map(str::to_owned))
-                }
-                StatementKind::Function(it) => missing.push(it.name.clone()),
-                StatementKind::Class(it) => missing.push(it.name.clone()),
-                _ => {}
-            },
-        );
-        for name in missing {
-            self.things.insert(name, Thing::Missing(line));
-        }
+        self.miss(statement);
     }
 
     fn statement(&mut self, statement: &Statement, wraps: bool) -> Result<(), Why> {
@@ -112,7 +98,8 @@ impl Translator<'_> {
             }
             StatementKind::While(condition, body) => {
                 let condition = self.condition(condition)?;
-                self.nested(format!("while {} {{", condition.rust), body, span)?;
+                let made = (self.made_in(body), self.line(span.start));
+                self.inner_block(format!("while {} {{", condition.rust), body, span, made)?;
                 self.push_alone("}");
                 Ok(())
             }
@@ -165,10 +152,7 @@ impl Translator<'_> {
                 Ok(())
             }
             Some(name) => match self.things.get(name).cloned() {
-                Some(Thing::Body(function)) => {
-                    self.block(&function.body);
-                    Ok(())
-                }
+                Some(Thing::Body(function)) => self.inline(name, &function),
                 _ => self.shown(value, span),
             },
             None => self.shown(value, span),
@@ -221,7 +205,7 @@ impl Translator<'_> {
             "build" => {
                 let model = self.model_name(object)?;
                 let shape = call.argument("input_shape", 0).ok_or("`build` gets no shape")?;
-                let shape = self.shape(shape)?;
+                let shape = self.shape_of_batches(shape)?;
                 if let Some(Thing::Model(facts)) = object.name().and_then(|it| self.things.get_mut(it)) {
                     facts.is_built = true;
                 }

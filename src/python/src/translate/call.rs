@@ -3,7 +3,7 @@
 use super::number::Typed;
 use super::pretrained::POINTER;
 use super::source::Loaded;
-use super::thing::{CallbackKind, Pipeline, Thing};
+use super::thing::{CallbackKind, Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
@@ -280,7 +280,11 @@ impl Translator<'_> {
         };
         (
             format!("let {pattern} = {};", loaded.rust),
-            Thing::Splits(names, loaded.is_tensorflow),
+            Thing::Splits(Splits {
+                names,
+                is_tensorflow: loaded.is_tensorflow,
+                max_length: None,
+            }),
         )
     }
 

@@ -79,6 +79,9 @@ impl Translator<'_> {
             "baseline",
             "restore_best_weights",
         ];
+        if call.arguments.len() > names.len() {
+            return Err("the arguments of the callback are not all named".to_owned());
+        }
         let mut values: Vec<(&str, &Value)> = names.iter().copied().zip(&call.arguments).collect();
         for keyword in &call.keywords {
             values.push((keyword.name.as_str(), &keyword.value));
@@ -94,7 +97,14 @@ impl Translator<'_> {
                         .replace("_accuracyuracy", "_accuracy");
                     written += &format!(".monitor({})", text::text(&monitor));
                 }
-                "patience" => written += &format!(".patience({})", self.value(value)?),
+                "patience" => {
+                    // Keras stops after the same epoch with 0 as with 1, which is the least here.
+                    let patience = match self.integer(value) {
+                        Some(0) => "1".to_owned(),
+                        _ => self.value(value)?,
+                    };
+                    written += &format!(".patience({patience})");
+                }
                 "min_delta" => written += &format!(".min_delta({})", self.float(value)?),
                 "restore_best_weights" => restores = value.kind == Kind::Bool(true),
                 "verbose" | "name" => {}
@@ -126,7 +136,10 @@ impl Translator<'_> {
                     }
                     .ok_or(String::new())
                 }
-                Some(Thing::Missing(line)) => Err(format!("line {line} is not translated")),
+                Some(Thing::Missing(_)) => Err(value
+                    .name()
+                    .and_then(|name| self.missing(name))
+                    .unwrap_or_default()),
                 _ => match self.names.called(value).zip(value.call()) {
                     Some((full, call)) if full.starts_with("keras.callbacks.") => {
                         self.callback(&full, call)

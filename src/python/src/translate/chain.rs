@@ -47,6 +47,9 @@ impl Translator<'_> {
         let (mut layers, shape) = match self.chained(input) {
             Some(found) => found?,
             None => {
+                if let Some(why) = input.name().and_then(|name| self.missing(name)) {
+                    return Err(why);
+                }
                 return Err(
                     "it is no chain of layers: what a layer gets is not the output of one"
                         .to_owned(),
@@ -74,6 +77,9 @@ impl Translator<'_> {
 
     /// `tf.keras.Input(shape=(100,))`.
     fn input(&mut self, call: &Call) -> Result<(Vec<Layer>, Option<String>), Why> {
+        if let Some(batches) = call.keyword("batch_shape") {
+            return Ok((Vec::new(), Some(self.shape_of_batches(&batches.value)?)));
+        }
         let shape = call.argument("shape", 0).ok_or("the input has no shape")?;
         Ok((Vec::new(), Some(self.shape(shape)?)))
     }
@@ -110,12 +116,17 @@ impl Translator<'_> {
         };
         match full.strip_prefix("keras.layers.") {
             Some("InputLayer") => {
-                let shape = call
-                    .argument("input_shape", 0)
-                    .or(call.argument("shape", 0))
-                    .or(call.argument("batch_shape", 0))
-                    .ok_or("the input has no shape")?;
-                Ok(Thing::Layers(Vec::new(), Some(self.shape(shape)?)))
+                let batches = call
+                    .keyword("batch_shape")
+                    .or(call.keyword("batch_input_shape"));
+                let shape = call.argument("input_shape", 0);
+                let shape = shape.or(call.argument("shape", 0));
+                let shape = match (batches, shape) {
+                    (Some(batches), _) => self.shape_of_batches(&batches.value)?,
+                    (None, Some(shape)) => self.shape(shape)?,
+                    (None, None) => return Err("the input has no shape".to_owned()),
+                };
+                Ok(Thing::Layers(Vec::new(), Some(shape)))
             }
             Some(class) => Ok(Thing::Layer(self.layer(class, call)?)),
             None if full == "keras.Input" => {

@@ -35,6 +35,9 @@ impl Translator<'_> {
         let mut parts = Vec::new();
         // The order of Keras 2.
         let names = ["optimizer", "loss", "metrics"];
+        if call.arguments.len() > names.len() {
+            return Err("the arguments of `compile` are not all named".to_owned());
+        }
         let mut given: Vec<(String, &Value, Option<&Keyword>)> = names
             .iter()
             .zip(&call.arguments)
@@ -138,11 +141,21 @@ impl Translator<'_> {
                 parts.push(format!("loss = {}", loss.rust));
             }
             (None, Some(facts)) if facts.is_bert => {
+                let (loss, words) = match facts.outputs {
+                    Some(1) => (
+                        "MeanSquaredError",
+                        "the mean squared error of its one output",
+                    ),
+                    _ => (
+                        "SparseCategoricalCrossentropy { from_logits: true }",
+                        "the cross-entropy of its logits",
+                    ),
+                };
                 self.note(
                     call.span,
-                    "without a loss Hugging Face's model has its own, which is this one: the cross-entropy of its logits",
+                    format!("without a loss Hugging Face's model has its own, which is this one: {words}"),
                 );
-                parts.push("loss = SparseCategoricalCrossentropy { from_logits: true }".to_owned());
+                parts.push(format!("loss = {loss}"));
             }
             _ => self.note(
                 call.span,

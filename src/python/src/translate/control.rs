@@ -74,6 +74,7 @@ impl Translator<'_> {
         span: CellSpan,
     ) -> Result<(), Why> {
         let left = self.translation.left.len();
+        let first = self.translation.lines.len();
         let first_line = body.first().map_or(span.end, |it| it.span.start);
         let head_span = CellSpan {
             start: span.start,
@@ -92,12 +93,18 @@ impl Translator<'_> {
         self.depth -= 1;
         match self.translation.left.get(left) {
             None => Ok(()),
-            Some(first) => {
+            Some(found) => {
                 let why = format!(
                     "line {} in it is not translated: {}",
-                    first.lines.0, first.why
+                    found.lines.0, found.why
                 );
                 self.translation.left.truncate(left);
+                // The comment on the whole block says it.
+                let lines = self.translation.lines.split_off(first);
+                let others = lines
+                    .into_iter()
+                    .filter(|line| !line.text.starts_with("// Not translated, "));
+                self.translation.lines.extend(others);
                 Err(why)
             }
         }
@@ -123,10 +130,18 @@ impl Translator<'_> {
             return self.tape_loop(statement, items, body, tape);
         }
         let (pattern, list, kinds) = self.iterated(target, items)?;
+        let mut made = self.made_in(body);
         for (name, kind) in kinds {
+            made.insert(name.clone());
             self.things.insert(name, Thing::of(kind));
         }
-        self.nested(format!("for {pattern} in {list} {{"), body, statement.span)?;
+        let made = (made, self.line(statement.span.start));
+        self.inner_block(
+            format!("for {pattern} in {list} {{"),
+            body,
+            statement.span,
+            made,
+        )?;
         self.push_alone("}");
         Ok(())
     }
@@ -259,14 +274,12 @@ impl Translator<'_> {
                 .map_or(body.first().map_or(span.start, |it| it.span.start), |it| {
                     it.span.start
                 });
-            self.nested(
-                head,
-                body,
-                CellSpan {
-                    start,
-                    end: span.end,
-                },
-            )?;
+            let whole = CellSpan {
+                start,
+                end: span.end,
+            };
+            let made = (self.made_in(body), self.line(span.start));
+            self.inner_block(head, body, whole, made)?;
         }
         self.push_alone("}");
         Ok(())

@@ -1,4 +1,4 @@
-//! Data sets: files, arrays, and the pipelines of `tf.data`, most of whose steps are arguments of `fit!`.
+//! Data sets: files, arrays, splits, and what pipelines begin with.
 
 use stratoscope_diagnostics::CellSpan;
 
@@ -6,7 +6,6 @@ use super::source::place_of;
 use super::thing::{Encodings, Pipeline, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
-use crate::rules;
 
 /// What a free name for data is said to be.
 const DATA: &str = "a data set, such as `Dataset::csv(\"train.csv\")?`";
@@ -28,6 +27,9 @@ impl Translator<'_> {
                 Some(Thing::List | Thing::Texts | Thing::Value | Thing::Missing(_)) => {
                     Ok(Pipeline::of(self.value(value)?))
                 }
+                Some(Thing::Splits(_)) => {
+                    Err(format!("`{name}` has splits: `{name}[\"train\"]` is one"))
+                }
                 Some(other) => Err(format!("`{name}` is {}, no data set", other.word())),
             };
         }
@@ -39,20 +41,10 @@ impl Translator<'_> {
         };
         if let Some(loaded) = self.loaded(value) {
             let loaded = loaded?;
-            return match (loaded.splits.as_slice(), loaded.wanted.as_slice()) {
-                ([_], _) => Ok(Pipeline {
-                    is_tensorflow: loaded.is_tensorflow,
-                    ..Pipeline::of(loaded.rust)
-                }),
-                (splits, [one]) => {
-                    let place = place_of(splits, one)?;
-                    Ok(Pipeline {
-                        is_tensorflow: loaded.is_tensorflow,
-                        ..Pipeline::of(format!("{}.{place}", loaded.rust))
-                    })
-                }
-                _ => Err("it has several splits".to_owned()),
-            };
+            return Ok(Pipeline {
+                is_tensorflow: loaded.is_tensorflow,
+                ..Pipeline::of(loaded.one()?)
+            });
         }
         if self.names.called(value).as_deref() == Some("tensorflow.data.Dataset.from_tensor_slices")
         {
@@ -109,146 +101,19 @@ impl Translator<'_> {
     /// `dataset["train"]`.
     fn split_of(&mut self, object: &Value, index: &Value) -> Result<Pipeline, Why> {
         let split = index.text().ok_or("the split is not written as a text")?;
-        let Some(Thing::Splits(splits, is_tensorflow)) =
-            object.name().and_then(|it| self.things.get(it))
-        else {
+        let Some(Thing::Splits(splits)) = object.name().and_then(|it| self.things.get(it)) else {
             return match object.name().and_then(|name| self.things.get(name)) {
                 Some(Thing::Missing(_)) => Err(self.value(object).err().unwrap_or_default()),
                 _ => Err("it is no data set with splits that is made in this cell".to_owned()),
             };
         };
-        let names: Vec<&str> = splits.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = splits.names.iter().map(|(name, _)| *name).collect();
         let place = place_of(&names, split)?;
         Ok(Pipeline {
-            is_tensorflow: *is_tensorflow,
-            ..Pipeline::of(splits[place].1.clone())
+            is_tensorflow: splits.is_tensorflow,
+            max_length: splits.max_length.clone(),
+            ..Pipeline::of(splits.names[place].1.clone())
         })
-    }
-
-    /// One step of a pipeline.
-    fn step(&mut self, object: &Value, step: &str, call: &Call) -> Result<Pipeline, Why> {
-        if step == "experimental_distribute_dataset" {
-            return self.pipeline(call.arguments.first().ok_or("it gets no data set")?);
-        }
-        if step == "prepare_tf_dataset" {
-            let mut data = self.pipeline(call.arguments.first().ok_or("it gets no data set")?)?;
-            self.arguments_of_batches(call, &mut data)?;
-            return Ok(data);
-        }
-        let mut data = self.pipeline(object)?;
-        data.shuffle = data.shuffle.or(data.is_tensorflow.then_some(false));
-        match step {
-            "with_options" => self.with_options(call, &mut data),
-            "prefetch" | "cache" | "rename_column" | "remove_columns" | "set_format"
-            | "with_format" => {}
-            "shuffle" => data.shuffle = Some(true),
-            "batch" | "padded_batch" => {
-                let size = call
-                    .argument("batch_size", 0)
-                    .ok_or("`batch` has no size")?;
-                data.batch = Some(self.value(size)?);
-                if call
-                    .keyword("drop_remainder")
-                    .is_some_and(|it| it.value.kind == Kind::Bool(true))
-                {
-                    self.note(
-                        call.span,
-                        "a short last batch is not dropped here: it counts by its examples",
-                    );
-                }
-                if let Some(name) = size.name()
-                    && !self.things.contains_key(name)
-                {
-                    self.free(name, "a whole number, such as `32`")?;
-                }
-            }
-            "map" => self.mapped(call, &mut data)?,
-            "to_tf_dataset" => self.arguments_of_batches(call, &mut data)?,
-            "take" | "skip" => {
-                let count = call.argument("count", 0).ok_or("it has no count")?;
-                let count = self.value(count)?;
-                data.rust = match data.batch.clone() {
-                    Some(batch) => format!("{}.{step}({count} * {batch})", data.rust),
-                    None => format!("{}.{step}({count})", data.rust),
-                };
-            }
-            "select" => {
-                let range = call.arguments.first().and_then(Value::call);
-                let range = range
-                    .filter(|it| it.function.name() == Some("range") && it.arguments.len() == 1);
-                let count = range.ok_or("`select` is translated for `range(n)` only")?;
-                data.rust = format!("{}.take({})", data.rust, self.value(&count.arguments[0])?);
-            }
-            "repeat" => match call.argument("count", 0) {
-                Some(count) => data.rust = format!("{}.repeat({})?", data.rust, self.value(count)?),
-                None => self.note(
-                    call.span,
-                    "a data set is finite here: `epochs` of `fit!` says how often it is read",
-                ),
-            },
-            "shard" if data.is_tensorflow && data.batch.is_none() => {
-                let part = |name: &str, place: usize| {
-                    call.argument(name, place)
-                        .ok_or_else(|| format!("`shard` has no `{name}`"))
-                };
-                let (count, index) = (part("num_shards", 0)?, part("index", 1)?);
-                let (count, index) = (self.value(count)?, self.value(index)?);
-                data.rust = format!("{}.shard({count}, {index})?", data.rust);
-            }
-            "shard" => {
-                return Err(
-                    "`shard` takes every n-th example here, as `tf.data` does before `batch`"
-                        .to_owned(),
-                );
-            }
-            other => return Err(format!("there is no step `{other}` here")),
-        }
-        Ok(data)
-    }
-
-    fn arguments_of_batches(&mut self, call: &Call, data: &mut Pipeline) -> Result<(), Why> {
-        if let Some(size) = call.keyword("batch_size") {
-            data.batch = Some(self.value(&size.value)?);
-        }
-        if let Some(shuffle) = call.keyword("shuffle") {
-            data.shuffle = Some(shuffle.value.kind == Kind::Bool(true));
-        }
-        Ok(())
-    }
-
-    /// `map(function)`: a function that only tokenizes is what `fit!` does.
-    fn mapped(&mut self, call: &Call, data: &mut Pipeline) -> Result<(), Why> {
-        let function = call.arguments.first().ok_or("`map` gets no function")?;
-        let found = match &function.kind {
-            Kind::Name(name) => match self.things.get(name).cloned() {
-                Some(Thing::Tokenizes(length, span)) => Some((length, span)),
-                Some(Thing::Missing(_)) => {
-                    return Err(self.value(function).err().unwrap_or_default());
-                }
-                _ => None,
-            },
-            Kind::Lambda(_, body) => self.tokenizes(body)?,
-            _ => None,
-        };
-        let Some((length, span)) = found else {
-            return Err(
-                "a function of `map` is translated where it only calls the tokenizer".to_owned(),
-            );
-        };
-        if data.is_tensorflow {
-            let found = rules::tokenizer_in_map(span, call.span);
-            self.find(found);
-        }
-        if data.is_tensorflow
-            && let Some(batched) = call.keyword("batched")
-        {
-            self.note(
-                batched.span,
-                "`map` of `tf.data` has no `batched`; that of Hugging Face's `datasets` has",
-            );
-        }
-        data.max_length = length.or(data.max_length.take());
-        Ok(())
     }
 
     /// `tokenizer(example["text"], max_length=128, …)`: the length, and where it stands.
@@ -274,11 +139,8 @@ impl Translator<'_> {
         if !is_tokenizer {
             return Ok(None);
         }
-        let length = match call.keyword("max_length") {
-            Some(keyword) => Some(self.value(&keyword.value)?),
-            None => None,
-        };
-        Ok(Some((length, call.span)))
+        let length = self.length_of(call)?;
+        Ok(Some((Some(length), call.span)))
     }
 
     /// `tf.data.Dataset.from_tensor_slices(…)`.

@@ -63,6 +63,9 @@ impl Translator<'_> {
         if call.has_starred {
             return Err(format!("the arguments of `{name}` are not written out"));
         }
+        if call.arguments.len() > names.len() {
+            return Err(format!("the arguments of `{name}` are not all named"));
+        }
         let given = |name: &str| {
             let place = names.iter().position(|it| *it == name)?;
             call.argument(name, place)

@@ -59,6 +59,7 @@ impl Translator<'_> {
         let parameters = self.parameters(it)?;
         let outer = std::mem::take(&mut self.things);
         let scopes = std::mem::take(&mut self.scopes);
+        let inside = std::mem::take(&mut self.inside);
         for (name, thing) in &outer {
             if matches!(
                 thing,
@@ -75,6 +76,7 @@ impl Translator<'_> {
         self.in_function = was_inside;
         self.things = outer;
         self.scopes = scopes;
+        self.inside = inside;
         let facts = made?;
         self.things.insert(it.name.clone(), Thing::Builder(facts));
         Ok(())

@@ -30,10 +30,23 @@ pub(crate) struct Layer {
 /// Activations that exist here.
 const ACTIVATIONS: &[&str] = &["linear", "relu", "sigmoid", "softmax", "tanh"];
 
+/// The arguments that the layers of Keras have by their places; `None` for a layer that is not here.
+fn order(class: &str) -> Option<&'static [&'static str]> {
+    Some(match class {
+        "Dense" => &["units", "activation", "use_bias"],
+        "Dropout" => &["rate", "noise_shape", "seed"],
+        "Embedding" => &["input_dim", "output_dim"],
+        "Activation" => &["activation"],
+        "GlobalAveragePooling1D" | "Flatten" | "Softmax" | "ReLU" => &[],
+        _ => return None,
+    })
+}
+
 /// Arguments that set nothing here: names, and Keras's own defaults.
 fn says_nothing(keyword: &Keyword) -> bool {
     let text = keyword.value.text();
     match keyword.name.as_str() {
+        // A layer that is not trained is refused before.
         "name" | "dtype" | "trainable" => true,
         "kernel_initializer" => matches!(text, Some("glorot_uniform")),
         "embeddings_initializer" => matches!(text, Some("uniform")),
@@ -65,6 +78,8 @@ impl Translator<'_> {
         if call.has_starred {
             return Err("its arguments are not written out".to_owned());
         }
+        let named = order(class).map_or(Some(call.clone()), |names| call.named(names));
+        let call = &named.ok_or("its arguments are not all named")?;
         let mut layer = Layer {
             rust: String::new(),
             activation: None,
@@ -160,8 +175,14 @@ impl Translator<'_> {
     ) -> Result<(), Why> {
         for keyword in &call.keywords {
             match keyword.name.as_str() {
-                "input_shape" | "shape" | "batch_input_shape" => {
+                "input_shape" | "shape" => {
                     layer.input_shape = Some(self.shape(&keyword.value)?);
+                }
+                "batch_input_shape" | "batch_shape" => {
+                    layer.input_shape = Some(self.shape_of_batches(&keyword.value)?);
+                }
+                "trainable" if keyword.value.kind != Kind::Bool(true) => {
+                    return Err("the layers of a `Sequential` are all trained here".to_owned());
                 }
                 "input_dim" if class != "Embedding" => {
                     layer.input_shape = Some(format!("({},)", self.value(&keyword.value)?));
@@ -253,6 +274,18 @@ impl Translator<'_> {
                 Ok(format!("({product},)"))
             }
         }
+    }
+
+    /// The shape of an input by that of its batches: their size, the first number, is left out.
+    pub(crate) fn shape_of_batches(&mut self, value: &Value) -> Result<String, Why> {
+        let sizes = value
+            .elements()
+            .ok_or("the shape of the input is not written out")?;
+        let sizes = sizes.iter().skip(1).cloned().collect();
+        self.shape(&Value {
+            span: value.span,
+            kind: Kind::Tuple(sizes),
+        })
     }
 
     /// Layers in order as the list of a `Sequential`: activations join the layer before them, a `Flatten` of rows goes.

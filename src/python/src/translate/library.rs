@@ -107,6 +107,9 @@ impl Translator<'_> {
         let Some(Thing::Layers(mut layers, mut input)) = self.things.get(&name).cloned() else {
             return None;
         };
+        if let Err(why) = self.keeps_outside(&name) {
+            return Some(Err(why));
+        }
         let layer = call.arguments.first()?;
         Some(self.listed_layer(layer).map(|made| {
             match made {
@@ -219,8 +222,7 @@ impl Translator<'_> {
             }
             Err(why) => {
                 self.leave(statement.span, why);
-                let line = self.line(statement.span.start);
-                self.things.insert(name.to_owned(), Thing::Missing(line));
+                self.miss(statement);
             }
         }
     }

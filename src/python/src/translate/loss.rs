@@ -91,12 +91,19 @@ impl Translator<'_> {
         if call.has_starred {
             return Err("the arguments of the loss are not written out".to_owned());
         }
-        let (mut from_logits, mut span, mut method) = (false, call.span, String::new());
         let is_entropy = class.ends_with("Crossentropy");
-        if is_entropy && let Some(first) = call.arguments.first() {
-            from_logits = first.kind == Kind::Bool(true);
-            span = first.span;
-        }
+        // The second argument of the sparse one is another in each version.
+        let order: &[&str] = match class {
+            "SparseCategoricalCrossentropy" => &["from_logits"],
+            "Huber" => &["delta", "reduction", "name"],
+            _ if is_entropy => &["from_logits", "label_smoothing"],
+            _ => &["reduction", "name"],
+        };
+        let call = call
+            .named(order)
+            .ok_or("the arguments of the loss are not all named")?;
+        let (mut from_logits, mut span, mut method) = (false, call.span, String::new());
+        let mut delta = None;
         for keyword in &call.keywords {
             match keyword.name.as_str() {
                 "from_logits" if is_entropy => {
@@ -111,21 +118,21 @@ impl Translator<'_> {
                         method = format!(".label_smoothing({share})");
                     }
                 }
-                "delta" if class == "Huber" => {
-                    let delta = self.float(&keyword.value)?;
-                    let mut it = facts(class, false, "", call.span);
-                    it.rust = format!("Huber {{ delta: {delta} }}");
-                    return Ok(it);
-                }
+                "delta" if class == "Huber" => delta = Some(self.float(&keyword.value)?),
                 "name" | "dtype" => {}
                 "reduction" if is_mean(self, &keyword.value) => {}
+                _ if keyword.value.kind == Kind::None => {}
                 name => {
                     let why = format!("the loss has no `{name}` here: it is made without it");
                     self.leave_argument(keyword, why);
                 }
             }
         }
-        Ok(facts(class, from_logits, &method, span))
+        let mut loss = facts(class, from_logits, &method, span);
+        if let Some(delta) = delta {
+            loss.rust = format!("Huber {{ delta: {delta} }}");
+        }
+        Ok(loss)
     }
 
     /// A list of metrics, or one.
@@ -173,6 +180,9 @@ impl Translator<'_> {
             }
             return Err(format!("there is no metric `{given}` here"));
         };
+        if let Some(call) = value.call() {
+            refuse_arguments(name, call)?;
+        }
         Ok(match name {
             "top_k_accuracy" => {
                 let k = value.call().and_then(|call| call.argument("k", 0));
@@ -201,6 +211,29 @@ impl Translator<'_> {
             arguments: Vec::new(),
         };
         self.find(facts.diagnostic());
+    }
+}
+
+/// The arguments of a metric change what it measures; `k` is the one that is here.
+fn refuse_arguments(name: &str, call: &Call) -> Result<(), Why> {
+    let order: &[&str] = match name {
+        "top_k_accuracy" => &["k", "name", "dtype"],
+        // Their first argument is a threshold, or says how exact the area is.
+        "precision" | "recall" | "auc" => &[],
+        _ => &["name", "dtype"],
+    };
+    let call = call.named(order).filter(|call| !call.has_starred);
+    let call = call.ok_or("the arguments of the metric are not all named")?;
+    let is_here = |given: &str| {
+        matches!(given, "name" | "dtype") || (given == "k" && name == "top_k_accuracy")
+    };
+    let odd = call
+        .keywords
+        .iter()
+        .find(|it| !is_here(it.name.as_str()) && it.value.kind != Kind::None);
+    match odd {
+        Some(odd) => Err(format!("`{name}()` has no `{}` here", odd.name)),
+        None => Ok(()),
     }
 }
 

@@ -22,6 +22,7 @@ mod optimizer;
 mod options;
 mod pretrained;
 mod source;
+mod steps;
 mod strategy;
 mod tape;
 mod tape_loop;
@@ -29,6 +30,7 @@ mod text;
 pub(crate) mod thing;
 mod trial;
 mod value;
+mod visible;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +69,14 @@ pub(crate) struct Translator<'a> {
     /// The lines that make a model, held back until the scope that its `compile` stands in.
     held_back: BTreeMap<String, Vec<Line>>,
     depth: usize,
+    /// The blocks around the statement that run several times or not at all: the names that each makes.
+    inside: Vec<BTreeSet<String>>,
+    /// Names that such a block has made, which are missing behind it.
+    ended: BTreeSet<String>,
+    /// The functions whose statements are being written where they are called.
+    inlined: Vec<String>,
+    /// How many such calls there were.
+    inlinings: usize,
     comments: Vec<CellSpan>,
     /// The comments that are in the cell already.
     next_comment: usize,
@@ -94,6 +104,10 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         distributes: distributes(statements),
         held_back: BTreeMap::new(),
         depth: 0,
+        inside: Vec::new(),
+        ended: BTreeSet::new(),
+        inlined: Vec::new(),
+        inlinings: 0,
         comments: program.comments.clone(),
         next_comment: 0,
         constants: BTreeMap::new(),

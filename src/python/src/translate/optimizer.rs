@@ -1,12 +1,13 @@
 //! Optimizers and schedules.
 
+use stratoscope_diagnostics::CellSpan;
 use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::arguments::IdentifierKind;
 use stratoscope_diagnostics::check::suggest;
 
 use super::number::Type;
 use super::thing::Thing;
-use super::{Translator, Why};
+use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 use crate::rules;
 
@@ -17,6 +18,55 @@ fn usual_rate(name: &str) -> &'static str {
         "Lion" => "1e-4",
         _ => "1e-3",
     }
+}
+
+/// The arguments that an optimizer of Keras, of Hugging Face or of TensorFlow Addons has by their places; `None` for one that is
+/// not here.
+fn order(name: &str, is_addon: bool) -> Option<&'static [&'static str]> {
+    const RATE: &str = "learning_rate";
+    Some(match name {
+        "AdamW" if is_addon => &[
+            "weight_decay",
+            RATE,
+            "beta_1",
+            "beta_2",
+            "epsilon",
+            "amsgrad",
+        ],
+        "AdamW" => &[
+            RATE,
+            "weight_decay",
+            "beta_1",
+            "beta_2",
+            "epsilon",
+            "amsgrad",
+        ],
+        "AdamWeightDecay" => &[
+            RATE,
+            "beta_1",
+            "beta_2",
+            "epsilon",
+            "amsgrad",
+            "weight_decay_rate",
+            "include_in_weight_decay",
+            "exclude_from_weight_decay",
+        ],
+        "Adam" => &[RATE, "beta_1", "beta_2", "epsilon", "amsgrad"],
+        "SGD" => &[RATE, "momentum", "nesterov"],
+        "RMSprop" => &[RATE, "rho", "momentum", "epsilon", "centered"],
+        "Lion" => &[RATE, "beta_1", "beta_2", "weight_decay"],
+        "Lamb" => &[RATE, "beta_1", "beta_2", "epsilon", "weight_decay"],
+        "Adafactor" => &[
+            RATE,
+            "beta_2_decay",
+            "epsilon_1",
+            "epsilon_2",
+            "clip_threshold",
+            "relative_step",
+            "weight_decay",
+        ],
+        _ => return None,
+    })
 }
 
 /// The optimizers that exist, in words: `AdamW, Adam and SGD`.
@@ -42,8 +92,9 @@ impl Translator<'_> {
                     known_optimizers()
                 ));
             };
-            self.defaults(known.name, value);
-            return Ok(format!("{}::new({})", known.name, usual_rate(known.name)));
+            let mut written = format!("{}::new({})", known.name, usual_rate(known.name));
+            self.defaults(known.name, value.span, &mut written);
+            return Ok(written);
         }
         if let Some(name) = value.name() {
             let rust = self.value(value)?;
@@ -84,49 +135,68 @@ impl Translator<'_> {
         if call.has_starred {
             return Err("the arguments of the optimizer are not written out".to_owned());
         }
-        let has_decay = call
+        let is_addon = self.names.is_addon(&call.function);
+        let decays = call
             .keyword("weight_decay")
             .is_some_and(|it| it.value.kind != Kind::None);
         let name = match given {
-            "Adam" if has_decay => "AdamW",
+            "Adam" if decays => "AdamW",
             "AdamWeightDecay" => "AdamW",
             name => name,
         };
-        let Some(known) = arguments::optimizer(name) else {
+        let Some((order, known)) = order(given, is_addon).zip(arguments::optimizer(name)) else {
             return Err(format!(
                 "there is no optimizer `{given}` here; there are {}",
                 known_optimizers()
             ));
         };
-        let rate = call
-            .argument("learning_rate", 0)
-            .or(call.keyword("lr").map(|it| &it.value));
+        let mut call = call
+            .named(order)
+            .ok_or("the arguments of the optimizer are not all named")?;
+        let rate = call.keyword("learning_rate").or(call.keyword("lr"));
         let rate = match rate {
-            Some(rate) => self.rate(rate)?,
+            Some(rate) => self.rate(&rate.value)?,
             None => usual_rate(name).to_owned(),
         };
         let mut written = format!("{name}::new({rate})");
-        self.optimizer_keywords(given, known, call, &mut written)?;
-        if name == "AdamW" && given != "AdamWeightDecay" {
-            if given == "Adam" {
-                written += ".decay_all_parameters(true)";
-                self.note(
-                    call.span,
-                    "Keras's `Adam` with `weight_decay` is `AdamW` that decays all weights",
-                );
-            } else if !has_decay {
-                self.note(
-                    call.span,
-                    "without `weight_decay` Keras's `AdamW` has 0.004 for all weights, ours 0.01 without biases and \
-                     LayerNorm",
+        if is_addon && given == "AdamW" {
+            written += &self.decay_of_addons(&mut call, &rate)?;
+        }
+        self.optimizer_keywords(given, known, &call, &mut written)?;
+        if given == "Adam" && decays {
+            self.note(
+                call.span,
+                "Keras's `Adam` with `weight_decay` is `AdamW` that decays all weights",
+            );
+        }
+        self.defaults(given, call.span, &mut written);
+        Ok(written)
+    }
+
+    /// TensorFlow Addons subtracts this share of a weight in every step, whatever the rate; here it is the rate times
+    /// `weight_decay`.
+    fn decay_of_addons(&mut self, call: &mut Call, rate: &str) -> Result<String, Why> {
+        let at = call
+            .keywords
+            .iter()
+            .position(|it| it.name == "weight_decay");
+        let at = at.ok_or("it names no `weight_decay`")?;
+        let decay = call.keywords.remove(at);
+        if let Some(given) = call.keyword("learning_rate").or(call.keyword("lr")) {
+            let typed = self.typed(&given.value)?;
+            if !matches!(typed.kind, Type::Int | Type::Float) {
+                return Err(
+                    "TensorFlow Addons decays the weights alike at every rate, and the rate is no number of the cell"
+                        .to_owned(),
                 );
             }
         }
-        if matches!(name, "Lion" | "Lamb" | "Adafactor") && has_decay {
-            // Keras decays every variable, ours leaves biases and LayerNorm alone.
-            written += ".decay_all_parameters(true)";
-        }
-        Ok(written)
+        let decay = text::factor(&self.float(&decay.value)?);
+        self.note(
+            call.span,
+            "the `weight_decay` of TensorFlow Addons is not multiplied with the rate, ours is: it is divided by it",
+        );
+        Ok(format!(".weight_decay({decay} / {})", text::factor(rate)))
     }
 
     /// The arguments of an optimizer as its methods.
@@ -178,11 +248,38 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn defaults(&mut self, name: &str, value: &Value) {
-        if name == "AdamW" {
+    /// Defaults that are others here: they are written out, but for the `epsilon` of Adam, which is noted.
+    fn defaults(&mut self, given: &str, span: CellSpan, written: &mut String) {
+        let decays = written.contains(".weight_decay(");
+        let excludes = written.contains(".exclude_from_weight_decay(");
+        match given {
+            "AdamWeightDecay" if !decays => *written += ".weight_decay(0.0)",
+            "AdamWeightDecay" if !excludes => self.note(
+                span,
+                "Hugging Face's `AdamWeightDecay` decays all weights unless `exclude_from_weight_decay` names some; ours \
+                 leaves biases and LayerNorm alone",
+            ),
+            "AdamWeightDecay" => {}
+            _ if decays || given == "AdamW" => {
+                if !decays {
+                    *written += ".weight_decay(0.004)";
+                }
+                if !excludes {
+                    // Keras decays every variable, ours leaves biases and LayerNorm alone.
+                    *written += ".decay_all_parameters(true)";
+                    self.note(
+                        span,
+                        "Keras's decay is that of all weights; BERT's recipe leaves biases and LayerNorm alone, as is done \
+                         without `decay_all_parameters(true)`",
+                    );
+                }
+            }
+            _ => {}
+        }
+        if given.starts_with("Adam") && !written.contains(".epsilon(") {
             self.note(
-                value.span,
-                "Keras's `AdamW` has a `weight_decay` of 0.004 for all weights, ours 0.01 without biases and LayerNorm",
+                span,
+                "Keras adds an `epsilon` of 1e-7, which is 1e-8 here, as in PyTorch: `.epsilon(1e-7)` sets it",
             );
         }
     }

@@ -20,6 +20,7 @@ impl Translator<'_> {
         let name = name
             .filter(is_known)
             .ok_or("it is no `tf.data.Options` of this cell")?;
+        self.keeps_outside(&name)?;
         let full = self.names.full(value).unwrap_or_default();
         let policy = match full.rsplit_once("AutoShardPolicy.").map(|it| it.1) {
             Some("AUTO") => "Auto",

@@ -105,15 +105,28 @@ impl Translator<'_> {
             Some(pair) => Some(self.list_of_texts(pair)?),
             None => None,
         };
-        let max_length = match call.keyword("max_length") {
-            Some(keyword) => Some(self.value(&keyword.value)?),
-            None => None,
-        };
+        let max_length = Some(self.length_of(call)?);
         Ok(Encodings {
             texts,
             pair,
             max_length,
         })
+    }
+
+    /// The greatest length in tokens that the call of a tokenizer names. Without one Hugging Face cuts at the positions of the
+    /// model, which are 512 for all that are here, and `fit!` at 64.
+    pub(crate) fn length_of(&mut self, call: &Call) -> Result<String, Why> {
+        let given = call.keyword("max_length").map(|it| &it.value);
+        match given.filter(|it| it.kind != Kind::None) {
+            Some(given) => self.value(given),
+            None => {
+                self.note(
+                    call.span,
+                    "without `max_length` the tokenizer cuts at the 512 positions of the model; the default of `fit!` is 64",
+                );
+                Ok("512".to_owned())
+            }
+        }
     }
 
     /// `texts`, `list(texts)`, `texts.tolist()`.

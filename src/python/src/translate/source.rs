@@ -1,7 +1,8 @@
 //! Data sets that are loaded by their name: `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
 
+use super::thing::{Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
-use crate::model::{Call, Value};
+use crate::model::{Call, Kind, Value};
 
 /// A data set that was loaded: its splits, each as Rust, and what they are made by.
 pub(crate) struct Loaded {
@@ -16,6 +17,43 @@ pub(crate) struct Loaded {
 }
 
 impl Translator<'_> {
+    /// What becomes of all splits of a data set at once, as of `raw` in `raw.map(tokenize, batched=True)`. `None`: it is something
+    /// else.
+    pub(crate) fn steps_of_splits(&mut self, value: &Value) -> Option<Result<Splits, Why>> {
+        let call = value.call()?;
+        let Kind::Attribute(object, step) = &call.function.kind else {
+            return None;
+        };
+        let known = object.name().and_then(|name| self.things.get(name));
+        let mut splits = match known {
+            Some(Thing::Splits(splits)) => splits.clone(),
+            _ => match self.steps_of_splits(object)? {
+                Ok(splits) => splits,
+                Err(why) => return Some(Err(why)),
+            },
+        };
+        match step.as_str() {
+            "map" => {
+                let mut data = Pipeline {
+                    is_tensorflow: splits.is_tensorflow,
+                    max_length: splits.max_length.take(),
+                    ..Pipeline::default()
+                };
+                if let Err(why) = self.mapped(call, &mut data) {
+                    return Some(Err(why));
+                }
+                splits.max_length = data.max_length;
+            }
+            "rename_column" | "remove_columns" | "set_format" | "with_format" => {}
+            other => {
+                return Some(Err(format!(
+                    "`{other}` is translated for one split, as of `data[\"train\"]`"
+                )));
+            }
+        }
+        Some(Ok(splits))
+    }
+
     /// `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
     pub(crate) fn loaded(&mut self, value: &Value) -> Option<Result<Loaded, Why>> {
         let call = value.call()?;
@@ -99,6 +137,50 @@ impl Translator<'_> {
     }
 }
 
+impl Loaded {
+    /// The one split that was asked for, as Rust.
+    pub(crate) fn one(&self) -> Result<String, Why> {
+        let wanted = match (self.splits.as_slice(), self.wanted.as_slice()) {
+            ([_], []) => return Ok(self.rust.clone()),
+            (_, [one]) => one,
+            _ => return Err("it has several splits".to_owned()),
+        };
+        let (split, part) = sliced(wanted)?;
+        let place = place_of(&self.splits, split)?;
+        Ok(match self.splits.as_slice() {
+            [_] => format!("{}{part}", self.rust),
+            _ => format!("{}.{place}{part}", self.rust),
+        })
+    }
+}
+
+/// A split and what is taken of it: `train[10:30]` is `train` and `.skip(10).take(20)`.
+fn sliced(wanted: &str) -> Result<(&str, String), Why> {
+    let Some((split, range)) = wanted.split_once('[') else {
+        return Ok((wanted, String::new()));
+    };
+    let bound = |text: &str| match text.trim() {
+        "" => Some(None),
+        text => text.parse::<usize>().ok().map(Some),
+    };
+    let bounds = range.strip_suffix(']').and_then(|it| it.split_once(':'));
+    let part = match bounds.map(|(start, end)| (bound(start), bound(end))) {
+        Some((Some(None), Some(None))) => String::new(),
+        Some((Some(Some(start)), Some(None))) => format!(".skip({start})"),
+        Some((Some(None), Some(Some(end)))) => format!(".take({end})"),
+        Some((Some(Some(start)), Some(Some(end)))) if start < end => {
+            format!(".skip({start}).take({})", end - start)
+        }
+        _ => {
+            return Err(format!(
+                "`{wanted}` is not translated: a part of a split is one by numbers of examples, `train[:100]`, and \
+                 `data.split(0.2)?` cuts off the last fifth"
+            ));
+        }
+    };
+    Ok((split, part))
+}
+
 /// A split that `save_to_disk` wrote: a folder of Arrow files.
 fn saved(call: &Call) -> Result<Loaded, Why> {
     let folder = call.argument("dataset_path", 0).and_then(Value::text);
@@ -142,10 +224,11 @@ pub(crate) fn place_of(splits: &[&str], wanted: &str) -> Result<usize, Why> {
     splits
         .iter()
         .position(|split| *split == wanted)
-        .ok_or_else(|| {
-            format!(
+        .ok_or_else(|| match splits {
+            [one] => format!("there is no split `{wanted}` here: a file is `{one}`"),
+            several => format!(
                 "there is no split `{wanted}` with labels; there are {}",
-                splits.join(" and ")
-            )
+                several.join(" and ")
+            ),
         })
 }

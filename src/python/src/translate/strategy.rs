@@ -36,6 +36,7 @@ impl Translator<'_> {
                 );
                 "CentralStorageStrategy::logical(2)?".to_owned()
             }
+            ("MultiWorkerMirroredStrategy", _) => self.workers(call)?,
             ("ParameterServerStrategy", _) => {
                 self.note(
                     call.span,
@@ -71,6 +72,35 @@ impl Translator<'_> {
             written = format!("{made}?.cross_device_ops(CrossDeviceOps::{pattern})");
         }
         Ok(written)
+    }
+
+    /// `tf.distribute.MultiWorkerMirroredStrategy(…)`, which reads `TF_CONFIG` there as here.
+    fn workers(&mut self, call: &Call) -> Result<String, Why> {
+        let call = call
+            .named(&["cluster_resolver", "communication_options"])
+            .ok_or("the arguments of the strategy are not all named")?;
+        for keyword in call
+            .keywords
+            .iter()
+            .filter(|it| it.value.kind != Kind::None)
+        {
+            let full = self.names.called(&keyword.value).unwrap_or_default();
+            match keyword.name.as_str() {
+                "cluster_resolver" if full.ends_with("TFConfigClusterResolver") => {}
+                "cluster_resolver" => {
+                    return Err("its cluster is not the one that `TF_CONFIG` describes".to_owned());
+                }
+                name => {
+                    let why = format!("`MultiWorkerMirroredStrategy` has no `{name}` here");
+                    self.leave_argument(keyword, why);
+                }
+            }
+        }
+        self.note(
+            call.span,
+            "both read `TF_CONFIG`; the other workers are processes of `stratoscope worker --from-environment`",
+        );
+        Ok("MultiWorkerMirroredStrategy::new()?".to_owned())
     }
 
     /// The devices of a list, or of one text.

@@ -1,5 +1,7 @@
 //! Steps by hand: what a `GradientTape` computes and what is done with its gradients.
 
+use std::collections::BTreeSet;
+
 use stratoscope_diagnostics::CellSpan;
 
 use super::Translator;
@@ -181,49 +183,49 @@ pub(crate) struct Accumulation {
     pub is_divided: bool,
 }
 
-/// Reads the accumulation of a loop whose body this is.
+/// Reads the accumulation of a loop whose body this is. A sum that `apply_gradients` does not get, of losses or of steps, is
+/// none, and `% N` counts in the condition of `apply_gradients` alone.
 pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Option<Accumulation> {
+    let applied = applied(body);
     let mut found = Accumulation {
         is_divided: tape.divides_loss,
         ..Accumulation::default()
     };
-    let mut sums: Vec<String> = Vec::new();
-    each_statement(body, &mut |statement| {
-        match &statement.kind {
-            StatementKind::If(branches) => {
-                for condition in branches.iter().filter_map(|(it, _)| it.as_ref()) {
-                    if let Kind::Binary(left, "==", _) = &condition.kind
-                        && let Kind::Binary(_, "%", steps) = &left.kind
-                    {
-                        found.steps = Some((**steps).clone());
-                    }
-                }
-            }
-            StatementKind::Augment(target, "+", value) => {
-                if let Some(name) = indexed(target) {
-                    sums.push(name.to_owned());
-                    let is_divided = matches!(&value.kind, Kind::Binary(_, "/", _));
-                    found.is_divided |= is_divided;
-                    if !is_divided {
-                        found.added = Some(statement.span);
-                    }
-                }
-            }
-            StatementKind::Assign(targets, value) => {
-                // `sums = [sum + gradient for sum, gradient in zip(sums, gradients)]`, and division of all.
-                if let (Some(name), Kind::Comprehension(it)) =
-                    (targets.first().and_then(Value::name), &value.kind)
+    let mut sums: Vec<&str> = Vec::new();
+    each_statement(body, &mut |statement| match &statement.kind {
+        StatementKind::If(branches) => {
+            for (condition, block) in branches {
+                if let Some(steps) = condition.as_ref().and_then(every)
+                    && applies(block)
                 {
-                    let is_sum = matches!(&it.element.kind, Kind::Binary(_, "+", _));
-                    found.is_divided |= matches!(&it.element.kind, Kind::Binary(_, "/", _));
-                    if is_sum {
-                        sums.push(name.to_owned());
-                        found.added = Some(statement.span);
-                    }
+                    found.steps = Some(steps.clone());
                 }
             }
-            _ => {}
         }
+        StatementKind::Augment(target, "+", value) => {
+            let is_gradient = |name: &&str| applied.contains(name) || has_gradient(value);
+            if let Some(name) = indexed(target).filter(is_gradient) {
+                sums.push(name);
+                let is_divided = matches!(&value.kind, Kind::Binary(_, "/", _));
+                found.is_divided |= is_divided;
+                if !is_divided {
+                    found.added = Some(statement.span);
+                }
+            }
+        }
+        StatementKind::Assign(targets, value) => {
+            // `sums = [sum + gradient for sum, gradient in zip(sums, gradients)]`, and division of all.
+            if let (Some(name), Kind::Comprehension(it)) =
+                (targets.first().and_then(Value::name), &value.kind)
+            {
+                let is_sum = matches!(&it.element.kind, Kind::Binary(_, "+", _));
+                if is_sum && applied.contains(name) {
+                    sums.push(name);
+                    found.added = Some(statement.span);
+                }
+            }
+        }
+        _ => {}
     });
     each_value(body, &mut |value| {
         if let Kind::Comprehension(it) = &value.kind {
@@ -234,22 +236,99 @@ pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Option<Accumulati
     if sums.is_empty() {
         return None;
     }
-    // In the block of the step itself, not under the condition, the sum is made anew each time.
-    if let Some(block) = block_of_tape(body, tape.span) {
-        for statement in block {
-            if let StatementKind::Assign(targets, value) = &statement.kind
-                && targets.iter().any(|it| {
-                    it.name()
-                        .is_some_and(|name| sums.iter().any(|sum| sum == name))
-                })
-                && let Kind::Comprehension(it) = &value.kind
-                && it.element.call().is_some_and(is_zero)
-            {
-                found.made_anew = Some(statement.span);
-            }
+    found.made_anew = made_anew(body, tape, &sums);
+    Some(found)
+}
+
+/// In the block of the step itself, not under the condition, a sum is made anew each time.
+fn made_anew(body: &[Statement], tape: &Tape, sums: &[&str]) -> Option<CellSpan> {
+    let mut found = None;
+    for statement in block_of_tape(body, tape.span)? {
+        if let StatementKind::Assign(targets, value) = &statement.kind
+            && targets
+                .iter()
+                .any(|it| it.name().is_some_and(|name| sums.contains(&name)))
+            && let Kind::Comprehension(it) = &value.kind
+            && it.element.call().is_some_and(is_zero)
+        {
+            found = Some(statement.span);
         }
     }
-    Some(found)
+    found
+}
+
+/// `N` of the condition `(step + 1) % N == 0`.
+fn every(condition: &Value) -> Option<&Value> {
+    let Kind::Binary(left, "==", _) = &condition.kind else {
+        return None;
+    };
+    match &left.kind {
+        Kind::Binary(_, "%", steps) => Some(&**steps),
+        _ => None,
+    }
+}
+
+/// Whether a block applies gradients.
+fn applies(block: &[Statement]) -> bool {
+    let mut found = false;
+    each_value(block, &mut |value| {
+        found |= value.method("apply_gradients").is_some();
+    });
+    found
+}
+
+/// Whether a tape's gradients stand in a value.
+fn has_gradient(value: &Value) -> bool {
+    let mut found = false;
+    value.visit(&mut |inner| found |= inner.method("gradient").is_some());
+    found
+}
+
+/// The names that reach `apply_gradients`, also by way of others.
+fn applied(body: &[Statement]) -> BTreeSet<&str> {
+    /// A name by way of more names than these is not followed.
+    const MOST: usize = 8;
+    let mut names = BTreeSet::new();
+    each_value(body, &mut |value| {
+        if let Some((_, call)) = value.method("apply_gradients") {
+            let keywords = call.keywords.iter().map(|keyword| &keyword.value);
+            for given in call.arguments.iter().chain(keywords) {
+                names.extend(made_of(given));
+            }
+        }
+    });
+    for _ in 0..MOST {
+        let before = names.len();
+        each_statement(body, &mut |statement| {
+            if let StatementKind::Assign(targets, value) = &statement.kind
+                && targets
+                    .iter()
+                    .any(|target| made_of(target).iter().any(|name| names.contains(name)))
+            {
+                names.extend(made_of(value));
+            }
+        });
+        if names.len() == before {
+            break;
+        }
+    }
+    names
+}
+
+/// The names in a value, but for those that a tape derives it by: a loss is no gradient.
+fn made_of(value: &Value) -> Vec<&str> {
+    let (mut names, mut derived) = (Vec::new(), Vec::<CellSpan>::new());
+    value.visit(&mut |inner| {
+        let at = inner.span;
+        if inner.method("gradient").is_some() {
+            derived.push(at);
+        }
+        let is_derived = derived
+            .iter()
+            .any(|it| it.start <= at.start && at.end <= it.end);
+        names.extend(inner.name().filter(|_| !is_derived));
+    });
+    names
 }
 
 /// `sums[i]`.

@@ -71,6 +71,8 @@ impl Translator<'_> {
         };
         self.translation.lines.insert(first, comment);
         self.others(body, &tape);
+        // What the loop counts and adds up beside its steps is not in the cell.
+        self.miss(statement);
         Ok(())
     }
 
@@ -84,14 +86,8 @@ impl Translator<'_> {
         if !is_range(items) {
             return Ok((None, data_of_loop(items)));
         }
-        let epochs = items.call().and_then(|call| call.arguments.last());
-        let epochs = epochs.ok_or("its `range` has no end")?;
-        let rust = self.value(epochs)?;
-        if let Some(name) = epochs.name()
-            && !self.things.contains_key(name)
-        {
-            self.free(name, "a whole number, such as `3`")?;
-        }
+        let bounds = items.call().map_or(&[][..], |call| &call.arguments[..]);
+        let rust = self.passes(bounds)?;
         let mut inner = None;
         each_statement(body, &mut |statement| {
             if let StatementKind::For(_, items, block) = &statement.kind
@@ -105,6 +101,45 @@ impl Translator<'_> {
             Some(items) if !is_range(items) => Ok((Some(rust), data_of_loop(items))),
             _ => Err("the loop goes over no data set that is known from the cell".to_owned()),
         }
+    }
+
+    /// How many numbers `range(…)` has: `epochs` of `range(epochs)` and of `range(1, epochs + 1)`.
+    fn passes(&mut self, bounds: &[Value]) -> Result<String, Why> {
+        let (start, end) = match bounds {
+            [end] => return self.whole(end),
+            [start, end] => (start, end),
+            [] => return Err("its `range` has no end".to_owned()),
+            _ => return Err("its `range` has a step".to_owned()),
+        };
+        let first = start.integer();
+        if let (Some(first), Kind::Binary(count, "+", more)) = (first, &end.kind)
+            && more.integer() == Some(first)
+        {
+            return self.whole(count);
+        }
+        match (first, end.integer()) {
+            (Some(0), _) => self.whole(end),
+            (Some(first), Some(end)) => match end.checked_sub(first) {
+                Some(count) if count > 0 => Ok(count.to_string()),
+                _ => Err("its `range` is empty".to_owned()),
+            },
+            _ => {
+                let end = self.whole(end)?;
+                self.whole(start)?;
+                Ok(format!("{end} - {}", self.typed(start)?.operand()))
+            }
+        }
+    }
+
+    /// A whole number of the cell or of another one.
+    fn whole(&mut self, value: &Value) -> Result<String, Why> {
+        let rust = self.value(value)?;
+        if let Some(name) = value.name()
+            && !self.things.contains_key(name)
+        {
+            self.free(name, "a whole number, such as `3`")?;
+        }
+        Ok(rust)
     }
 
     /// The `compile!` that makes the step of `fit!` that of the loop: that of the cell, or one more.
@@ -140,7 +175,7 @@ impl Translator<'_> {
         if let Some((method, value)) = &tape.clip {
             optimizer += &format!(".{method}({})", self.float(value)?);
         }
-        let loss = self.loss_of_step(tape)?;
+        let loss = self.loss_of_step(tape, model)?;
         let mut parts = vec![
             format!("optimizer = {optimizer}"),
             format!("loss = {}", loss.rust),
@@ -169,8 +204,18 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn loss_of_step(&mut self, tape: &Tape) -> Result<LossFacts, Why> {
+    fn loss_of_step(&mut self, tape: &Tape, model: &Value) -> Result<LossFacts, Why> {
+        let is_one = self
+            .facts(model)
+            .is_some_and(|facts| facts.outputs == Some(1));
         match &tape.loss {
+            // Hugging Face's head of one output predicts a number.
+            TapeLoss::Head if is_one => Ok(LossFacts {
+                name: "MeanSquaredError".to_owned(),
+                rust: "MeanSquaredError".to_owned(),
+                from_logits: None,
+                span: tape.span,
+            }),
             TapeLoss::Head => Ok(LossFacts {
                 name: "SparseCategoricalCrossentropy".to_owned(),
                 rust: "SparseCategoricalCrossentropy { from_logits: true }".to_owned(),

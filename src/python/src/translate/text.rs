@@ -49,6 +49,14 @@ pub(crate) fn text(text: &str) -> String {
     written + "\""
 }
 
+/// A number as a factor of another one.
+pub(crate) fn factor(rust: &str) -> String {
+    match rust.contains(' ') {
+        true => format!("({rust})"),
+        false => rust.to_owned(),
+    }
+}
+
 /// The inside of a format string.
 pub(crate) fn inside_format(given: &str) -> String {
     let written = text(&given.replace('{', "{{").replace('}', "}}"));
@@ -85,5 +93,7 @@ mod tests {
         assert_eq!(name("self"), "self_");
         assert_eq!(text("a\"b\\c\n"), r#""a\"b\\c\n""#);
         assert_eq!(inside_format("{x} \""), "{{x}} \\\"");
+        assert_eq!(factor("n"), "n");
+        assert_eq!(factor("n - 1"), "(n - 1)");
     }
 }

@@ -4,6 +4,7 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::layer::Layer;
 use super::tape::Tape;
+use crate::model::Call;
 
 /// What a name is known to be.
 #[derive(Clone, Debug)]
@@ -42,8 +43,8 @@ pub(crate) enum Thing {
     Tokenizes(Option<String>, CellSpan),
     /// A data set.
     Data(Pipeline),
-    /// The parts of a data set, names of splits and of variables; whether it is one of `tf.data`.
-    Splits(Vec<(&'static str, String)>, bool),
+    /// The parts of a data set.
+    Splits(Splits),
     /// What `fit` returns.
     History,
     /// What `evaluate` returns.
@@ -66,7 +67,7 @@ pub(crate) enum Thing {
     Options(Option<&'static str>),
     /// Nothing is made for it: what it stands for is part of something else.
     Folded,
-    /// It is not translated; the line.
+    /// It is not translated, or was made in a block that has ended; the line.
     Missing(usize),
 }
 
@@ -144,8 +145,21 @@ pub(crate) struct Pipeline {
     pub max_length: Option<String>,
     /// `Some(false)`: made by a pipeline without `shuffle`.
     pub shuffle: Option<bool>,
+    /// The `shuffle` whose order a part that is taken of it must have.
+    pub shuffled: Option<Box<Call>>,
     /// It is one of `tf.data`, whose maps see no texts.
     pub is_tensorflow: bool,
+}
+
+/// The parts of a data set.
+#[derive(Clone, Debug)]
+pub(crate) struct Splits {
+    /// The names of the splits and of their variables.
+    pub names: Vec<(&'static str, String)>,
+    /// They are of `tf.data`, whose maps see no texts.
+    pub is_tensorflow: bool,
+    /// `max_length`.
+    pub max_length: Option<String>,
 }
 
 impl Pipeline {

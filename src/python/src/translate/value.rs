@@ -77,9 +77,7 @@ impl Translator<'_> {
     /// A name, unless it is one that was not made.
     pub(crate) fn name(&mut self, name: &str) -> Result<Typed, Why> {
         let kind = match self.things.get(name) {
-            Some(Thing::Missing(line)) => {
-                return Err(format!("it needs `{name}`, which line {line} would make"));
-            }
+            Some(Thing::Missing(_)) => return Err(self.missing(name).unwrap_or_default()),
             Some(Thing::Folded | Thing::Options(_)) => {
                 return Err(format!("`{name}` has no counterpart of its own"));
             }

@@ -111,7 +111,7 @@ impl<N: Network> Model<N> {
         let factor = settings.compiled.optimizer.clipping.global_factor(norm);
         state.step.apply_everywhere(alike, norm, rate, &settings)?;
         state.forget_unaveraged();
-        state.has_learned = true;
+        state.has_stepped();
         state.enter_in_ledger();
         Ok(Applied {
             norm,

@@ -76,6 +76,7 @@ impl<N: Network> Model<N> {
             saved_run: None,
             alone: false,
             has_learned: false,
+            unfrozen: Vec::new(),
             by_hand: ByHand::default(),
             ledger: Ledger::open(entry, context.alive()),
         };

@@ -241,7 +241,7 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// These variables are trained from now on: a model that is saved in parts, as with adapters, is saved with them.
+    /// These variables are trained: a model that is saved in parts, as with adapters, is saved with them.
     fn keep_trained(&mut self, _names: &[String]) {}
 
     /// What the model answers for an example.

@@ -28,7 +28,7 @@ pub struct Measured {
 /// Loss and metrics of a data set, without dropout.
 #[derive(Clone, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// The mean loss over the examples.
+    /// The mean loss over the examples; of tagged words and hidden tokens, over these.
     pub loss: f64,
     /// The metrics over all examples.
     pub metrics: Vec<Measured>,

@@ -308,6 +308,8 @@ impl<N: Network> RunState<'_, N> {
                 let call = if *trainable { "unfreeze" } else { "freeze" };
                 let chosen = state.variables_below(prefix, call)?;
                 state.set_trainable(&chosen, *trainable);
+                // Of a run that is read, the steps after it were made already.
+                state.keep_unfrozen();
             }
             Change::Skip(epoch, batch) => {
                 let (epoch, batch) = (*epoch, *batch);

@@ -56,7 +56,9 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         progress.history.epochs.push(record.clone());
         progress.next_epoch();
         let patience = (self.run.plan.stopping.as_ref()).map(|stopping| stopping.patience);
-        let stops = patience.is_some_and(|it| progress.epochs_without_better >= it);
+        // Of the first epoch nothing is better yet, and where its value is undefined it is not the best one.
+        let is_first = progress.history.epochs.len() == 1;
+        let stops = patience.is_some_and(|it| progress.epochs_without_better >= it && !is_first);
         progress.history.stopped_early = stops || asked_before;
         self.save(best)?;
         self.run.observer.epoch_ended(&EpochEnded {

@@ -318,7 +318,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
                 let made = guarded(&devices, true, accepted)?;
                 self.is_updating = false;
                 progress.stepped(step.steps, made, self.seen.accuracy());
-                self.lease.has_learned = true;
+                self.lease.has_stepped();
             }
         }
         self.commit_step();

@@ -339,7 +339,7 @@ fn kept<N: Network>(
             }
             .newest_of(folder)?;
             state.step.restore(&resumed.state)?;
-            state.has_learned = true;
+            state.has_stepped();
             state.saved_run = None;
             (resumed.progress, Some(resumed.run), resumed.edits)
         }

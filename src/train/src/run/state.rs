@@ -70,6 +70,8 @@ pub(crate) struct ModelState<N: Network> {
     pub alone: bool,
     /// Whether a step was ever made: new variables are random until then.
     pub has_learned: bool,
+    /// Variables that were unfrozen since the last step: they have the values from before until one is made.
+    pub unfrozen: Vec<String>,
     /// What a loop by hand has computed since its last step.
     pub by_hand: ByHand,
     /// Its line in the list of models that hold memory.
@@ -96,10 +98,25 @@ impl<N: Network> ModelState<N> {
     /// Freezes variables, or trains them.
     pub(crate) fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
         self.step.replicas.set_trainable(params, trainable);
-        if trainable {
-            let records = self.step.replicas.records().iter();
-            let chosen = records.filter(|record| params.contains(&record.param));
-            let names: Vec<String> = chosen.map(|record| record.name.clone()).collect();
+        let records = self.step.replicas.records().iter();
+        let chosen = records.filter(|record| params.contains(&record.param));
+        let names: HashSet<String> = chosen.map(|record| record.name.clone()).collect();
+        match trainable {
+            true => self.unfrozen.extend(names),
+            false => self.unfrozen.retain(|name| !names.contains(name)),
+        }
+    }
+
+    /// A step was made, here or before what was read.
+    pub(crate) fn has_stepped(&mut self) {
+        self.has_learned = true;
+        self.keep_unfrozen();
+    }
+
+    /// What was unfrozen counts as trained from now on.
+    pub(crate) fn keep_unfrozen(&mut self) {
+        let names = std::mem::take(&mut self.unfrozen);
+        if !names.is_empty() {
             self.files.keep_trained(&names);
         }
     }

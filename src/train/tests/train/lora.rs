@@ -339,7 +339,16 @@ fn what_was_trained_beside_the_adapters_is_kept() {
         let path = folder.to_str().expect("a path in UTF-8");
         BertForSequenceClassification::from_pretrained(path, 3).expect("it loads")
     };
+    // What was unfrozen for a look alone has the values of the base, and is not written.
+    let looked_at = "bert.encoder.layer.0.output";
+    model.unfreeze(looked_at).expect("it is there");
+    model.freeze(looked_at).expect("it is there");
     model.save_pretrained(&first).expect("room");
+    let config = std::fs::read_to_string(first.join("adapter_config.json")).expect("it is there");
+    assert!(
+        config.contains(layer) && !config.contains(looked_at),
+        "{config}"
+    );
     let again = load(&first);
     assert!(weights(&again) == weights(&model));
     model.unfreeze(layer).expect("it is there");

@@ -147,25 +147,31 @@ fn early_stopping_knows_which_values_are_good() {
 /// An epoch whose value is undefined is not better than any other, and counts as one without anything better.
 #[test]
 fn early_stopping_counts_epochs_that_are_undefined() {
-    let run = |metric: Metric| {
+    let run = |metric: Metric, patience: u64| {
         let args = plain_args().loss(own()).metrics([metric]);
         let model = model(None, args.optimizer(recipe()));
-        let stop = EarlyStopping::new().monitor("val_fades").patience(2);
+        let stop = EarlyStopping::new().monitor("val_fades").patience(patience);
         let data = sentences(12);
         let args = fit().epochs(6).early_stopping(stop).validation_data(&data);
         model.fit(&data, args).expect("it trains")
     };
-    let never = run(Metric::mean_of("fades", |_, _| f64::NAN));
-    assert_eq!((never.epochs.len(), never.best_epoch), (2, None), "{never}");
-    assert!(never.stopped_early && !never.restored_best, "{never}");
+    for (patience, epochs) in [(1, 2), (2, 2), (3, 3)] {
+        let never = run(Metric::mean_of("fades", |_, _| f64::NAN), patience);
+        let found = (never.epochs.len(), never.best_epoch);
+        assert_eq!(found, (epochs, None), "{never}");
+        assert!(never.stopped_early && !never.restored_best, "{never}");
+    }
     // An epoch asks it of 12 examples, and its validation of 12 more.
     let calls = AtomicU32::new(0);
-    let later = run(Metric::mean_of("fades", move |_, _| {
-        match calls.fetch_add(1, Ordering::Relaxed) {
-            ..36 => 1.0,
-            _ => f64::NAN,
-        }
-    }));
+    let later = run(
+        Metric::mean_of("fades", move |_, _| {
+            match calls.fetch_add(1, Ordering::Relaxed) {
+                ..36 => 1.0,
+                _ => f64::NAN,
+            }
+        }),
+        2,
+    );
     assert_eq!(
         (later.epochs.len(), later.best_epoch),
         (3, Some(0)),

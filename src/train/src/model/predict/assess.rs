@@ -141,8 +141,9 @@ fn scores(prefix: &str, metrics: &[Measured], low_is_good: &[&str], loss: f64) -
 }
 
 fn gathered(all: Vec<Score>) -> Scores {
-    let directions = all.iter().map(|(name, _, is_low)| (name.clone(), *is_low));
-    let directions = directions.collect();
+    // Of the others their names decide.
+    let low = all.iter().filter(|(.., is_low)| *is_low);
+    let directions = low.map(|(name, ..)| (name.clone(), true)).collect();
     let values = all.into_iter().map(|(name, value, _)| (name, value));
     Scores::from(values.collect::<Vec<_>>()).with_directions(directions)
 }

@@ -1,0 +1,217 @@
+//! The steps of a pipeline: most of them are arguments of `fit!`, and some make another data set.
+
+use super::thing::{Pipeline, Thing};
+use super::{Translator, Why, text};
+use crate::model::{Call, Kind, Value};
+use crate::rules;
+
+impl Translator<'_> {
+    /// One step of a pipeline.
+    pub(crate) fn step(
+        &mut self,
+        object: &Value,
+        step: &str,
+        call: &Call,
+    ) -> Result<Pipeline, Why> {
+        if step == "experimental_distribute_dataset" {
+            return self.pipeline(call.arguments.first().ok_or("it gets no data set")?);
+        }
+        if step == "prepare_tf_dataset" {
+            let data = call.argument("dataset", 0).ok_or("it gets no data set")?;
+            let mut data = self.pipeline(data)?;
+            // The defaults of Hugging Face.
+            data.batch = Some("8".to_owned());
+            data.shuffle = Some(true);
+            self.arguments_of_batches(call, &["dataset", "batch_size", "shuffle"], &mut data)?;
+            return Ok(data);
+        }
+        let mut data = self.pipeline(object)?;
+        data.shuffle = data.shuffle.or(data.is_tensorflow.then_some(false));
+        match step {
+            "with_options" => self.with_options(call, &mut data),
+            "prefetch" | "cache" | "rename_column" | "remove_columns" | "set_format"
+            | "with_format" => {}
+            "shuffle" => {
+                data.shuffle = Some(true);
+                data.shuffled = Some(Box::new(call.clone()));
+            }
+            "batch" | "padded_batch" => {
+                let size = call
+                    .argument("batch_size", 0)
+                    .ok_or("`batch` has no size")?;
+                data.batch = Some(self.size_of_batch(size)?);
+                let drops = call.argument("drop_remainder", 1);
+                if drops.is_some_and(|it| it.kind == Kind::Bool(true)) {
+                    self.note(
+                        call.span,
+                        "a short last batch is not dropped here: it counts by its examples",
+                    );
+                }
+            }
+            "map" => self.mapped(call, &mut data)?,
+            "to_tf_dataset" => {
+                // The columns came first once.
+                let is_old = call
+                    .arguments
+                    .first()
+                    .is_some_and(|it| it.text().is_some() || it.elements().is_some());
+                let names = match is_old {
+                    true => ["columns", "batch_size", "shuffle"],
+                    false => ["batch_size", "columns", "shuffle"],
+                };
+                data.shuffle = Some(false);
+                self.arguments_of_batches(call, &names, &mut data)?;
+            }
+            "take" | "skip" | "select" | "shard" => self.part(step, call, &mut data)?,
+            "repeat" => match call.argument("count", 0) {
+                Some(count) => data.rust = format!("{}.repeat({})?", data.rust, self.value(count)?),
+                None => self.note(
+                    call.span,
+                    "a data set is finite here: `epochs` of `fit!` says how often it is read",
+                ),
+            },
+            other => return Err(format!("there is no step `{other}` here")),
+        }
+        Ok(data)
+    }
+
+    /// A part of a data set: of what was shuffled before, it is a part of the shuffled examples.
+    fn part(&mut self, step: &str, call: &Call, data: &mut Pipeline) -> Result<(), Why> {
+        let part = match step {
+            "take" | "skip" => {
+                let count = call.argument("count", 0).ok_or("it has no count")?;
+                let count = self.typed(count)?;
+                match &data.batch {
+                    Some(batch) => {
+                        format!("{step}({} * {})", count.operand(), text::factor(batch))
+                    }
+                    None => format!("{step}({})", count.rust),
+                }
+            }
+            "select" => {
+                let range = call.arguments.first().and_then(Value::call);
+                let range = range
+                    .filter(|it| it.function.name() == Some("range") && it.arguments.len() == 1);
+                let count = range.ok_or("`select` is translated for `range(n)` only")?;
+                format!("take({})", self.value(&count.arguments[0])?)
+            }
+            _ if data.is_tensorflow && data.batch.is_none() => {
+                let part = |name: &str, place: usize| {
+                    call.argument(name, place)
+                        .ok_or_else(|| format!("`shard` has no `{name}`"))
+                };
+                let (count, index) = (part("num_shards", 0)?, part("index", 1)?);
+                let (count, index) = (self.value(count)?, self.value(index)?);
+                format!("shard({count}, {index})?")
+            }
+            _ => {
+                return Err(
+                    "`shard` takes every n-th example here, as `tf.data` does before `batch`"
+                        .to_owned(),
+                );
+            }
+        };
+        self.shuffle_now(data)?;
+        data.rust = format!("{}.{part}", data.rust);
+        Ok(())
+    }
+
+    /// Writes a `shuffle` whose order is seen by what follows; `fit!` alone would shuffle what is left.
+    fn shuffle_now(&mut self, data: &mut Pipeline) -> Result<(), Why> {
+        let Some(shuffle) = data.shuffled.take() else {
+            return Ok(());
+        };
+        // The first argument of `tf.data` is the size of a buffer.
+        let seed = shuffle.argument("seed", 1);
+        let seed = match seed.filter(|it| it.kind != Kind::None) {
+            None => "0".to_owned(),
+            Some(seed) => match self.integer(seed) {
+                Some(number) => number.unsigned_abs().to_string(),
+                None => format!("{} as u64", self.typed(seed)?.operand()),
+            },
+        };
+        data.rust = format!("{}.shuffled({seed})", data.rust);
+        self.note(
+            shuffle.span,
+            "`shuffled` puts all examples into an order that stays; that of `tf.data` is new in every epoch, and its numbers \
+             are others",
+        );
+        Ok(())
+    }
+
+    /// The size of a batch.
+    fn size_of_batch(&mut self, size: &Value) -> Result<String, Why> {
+        let rust = self.value(size)?;
+        if let Some(name) = size.name()
+            && !self.things.contains_key(name)
+        {
+            self.free(name, "a whole number, such as `32`")?;
+        }
+        Ok(rust)
+    }
+
+    /// The size of batches and whether they are shuffled, by the names of the arguments in their order.
+    fn arguments_of_batches(
+        &mut self,
+        call: &Call,
+        names: &[&str],
+        data: &mut Pipeline,
+    ) -> Result<(), Why> {
+        let given = |name: &str| {
+            let place = names.iter().position(|it| *it == name)?;
+            call.argument(name, place)
+                .filter(|it| it.kind != Kind::None)
+        };
+        if let Some(size) = given("batch_size") {
+            data.batch = Some(self.size_of_batch(size)?);
+        }
+        match given("shuffle").map(|it| &it.kind) {
+            Some(Kind::Bool(shuffle)) => data.shuffle = Some(*shuffle),
+            Some(_) => return Err("`shuffle` is `True` or `False` here".to_owned()),
+            None => {}
+        }
+        match data.shuffle {
+            // The order of a `shuffle` before it stays.
+            Some(false) => self.shuffle_now(data),
+            _ => Ok(()),
+        }
+    }
+
+    /// `map(function)`: a function that only tokenizes is what `fit!` does.
+    pub(crate) fn mapped(&mut self, call: &Call, data: &mut Pipeline) -> Result<(), Why> {
+        let function = call
+            .argument("function", 0)
+            .or(call.keyword("map_func").map(|it| &it.value))
+            .ok_or("`map` gets no function")?;
+        let found = match &function.kind {
+            Kind::Name(name) => match self.things.get(name).cloned() {
+                Some(Thing::Tokenizes(length, span)) => Some((length, span)),
+                Some(Thing::Missing(_)) => {
+                    return Err(self.value(function).err().unwrap_or_default());
+                }
+                _ => None,
+            },
+            Kind::Lambda(_, body) => self.tokenizes(body)?,
+            _ => None,
+        };
+        let Some((length, span)) = found else {
+            return Err(
+                "a function of `map` is translated where it only calls the tokenizer".to_owned(),
+            );
+        };
+        if data.is_tensorflow {
+            let found = rules::tokenizer_in_map(span, call.span);
+            self.find(found);
+        }
+        if data.is_tensorflow
+            && let Some(batched) = call.keyword("batched")
+        {
+            self.note(
+                batched.span,
+                "`map` of `tf.data` has no `batched`; that of Hugging Face's `datasets` has",
+            );
+        }
+        data.max_length = length.or(data.max_length.take());
+        Ok(())
+    }
+}
