@@ -36,6 +36,13 @@ fn functions_that_call_functions_end() {
     assert!(answer.translation.lines.len() < 1000);
 }
 
+/// A block that starts with a letter of several bytes.
+#[test]
+fn letters_of_several_bytes_begin_a_block() {
+    check("if True:\n    x = 1\nelse:\n    écart = 2");
+    check("for é in range(3):\n    ü = é");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 

@@ -68,7 +68,7 @@ impl Translator<'_> {
                 | Thing::Value
         );
         if !is_plain && !matches!(thing, Thing::Folded) {
-            self.keeps_outside(name)?;
+            self.shadow(&[name], value, (!rust.is_empty()).then_some(&thing))?;
         }
         if let Thing::Data(data) = &thing {
             return self.assign_data(name, value, data.clone(), span);
@@ -77,13 +77,21 @@ impl Translator<'_> {
             self.things.insert(name.to_owned(), thing);
             return Ok(());
         }
-        let is_again = self.depth > 0 && self.is_known(name) && self.changing.contains(name);
-        let head = match (is_again, is_plain && self.changing.contains(name)) {
+        // What is no plain value has a `let` without `mut`.
+        let changes = is_plain && self.changing.contains(name);
+        let is_again = changes && self.depth > 0 && self.is_known(name);
+        let head = match (is_again, changes) {
             (true, _) => String::new(),
             (false, true) => "let mut ".to_owned(),
             (false, false) => "let ".to_owned(),
         };
-        self.push(format!("{head}{} = {rust};", text::name(name)), span);
+        // Nothing else says what an empty list would hold.
+        let kind = match (&thing, rust.as_str()) {
+            (Thing::Metrics, "[]") => ": [Metric; 0]",
+            _ => "",
+        };
+        let rust_name = text::name(name);
+        self.push(format!("{head}{rust_name}{kind} = {rust};"), span);
         let thing = match thing {
             Thing::Int(_) if self.changing.contains(name) => Thing::Int(None),
             thing => thing,
@@ -156,7 +164,8 @@ impl Translator<'_> {
         if let (Some((object, call)), Some([loss, rest @ ..])) =
             (value.method("evaluate"), names.as_deref())
         {
-            self.keep_outside(names.as_deref().unwrap_or_default())?;
+            let names = names.as_deref().unwrap_or_default();
+            self.shadow(names, value, Some(&Thing::Evaluation))?;
             let evaluation = self.evaluate(object, call)?;
             self.push(format!("let evaluation = {evaluation}?;"), span);
             self.push_alone(format!("let {} = evaluation.loss;", text::name(loss)));

@@ -129,9 +129,13 @@ impl Translator<'_> {
                 Some(Thing::Callback(kind)) => {
                     // A callback by its name, as its own line has made it.
                     match kind {
-                        CallbackKind::Element(_) => {
-                            value.name().map(|it| CallbackKind::Element(text::name(it)))
-                        }
+                        CallbackKind::Element(made) => value.name().map(|it| {
+                            // Those that write to a file cannot be cloned.
+                            let is_copied =
+                                made.starts_with("EarlyStopping") && self.is_moved_again(it);
+                            let copy = if is_copied { ".clone()" } else { "" };
+                            CallbackKind::Element(text::name(it) + copy)
+                        }),
                         kind => Some(kind.clone()),
                     }
                     .ok_or(String::new())

@@ -80,7 +80,8 @@ impl Translator<'_> {
             start: span.start,
             end: first_line.max(span.start + 1),
         };
-        let end = self.text[head_span.start..head_span.end].trim_end().len() + head_span.start;
+        // A first line of an `else` starts with any letter: a range that ends in one is empty here.
+        let end = self.source(head_span).trim_end().len() + head_span.start;
         self.push(
             head,
             CellSpan {

@@ -7,7 +7,7 @@ use stratoscope_diagnostics::{CellSpan, Place, Rule};
 
 use super::thing::{LossFacts, Thing};
 use super::{Translator, Why};
-use crate::model::{Call, Kind, Value};
+use crate::model::{Call, Keyword, Kind, Value};
 
 /// The names of the text forms and of the types.
 const LOSSES: &[(&str, &str)] = &[
@@ -140,7 +140,7 @@ impl Translator<'_> {
         if let Some(name) = value.name() {
             let is_known = matches!(self.things.get(name), Some(Thing::Metrics));
             let rust = self.value(value)?;
-            return match is_known && self.uses.get(name).is_some_and(|uses| *uses > 1) {
+            return match is_known && self.is_moved_again(name) {
                 true => Ok(format!("{rust}.clone()")),
                 false => Ok(rust),
             };
@@ -219,18 +219,24 @@ fn refuse_arguments(name: &str, call: &Call) -> Result<(), Why> {
     let order: &[&str] = match name {
         "top_k_accuracy" => &["k", "name", "dtype"],
         // Their first argument is a threshold, or says how exact the area is.
-        "precision" | "recall" | "auc" => &[],
+        "precision" | "recall" => &["thresholds"],
+        "auc" => &["num_thresholds", "curve"],
         _ => &["name", "dtype"],
     };
     let call = call.named(order).filter(|call| !call.has_starred);
     let call = call.ok_or("the arguments of the metric are not all named")?;
-    let is_here = |given: &str| {
-        matches!(given, "name" | "dtype") || (given == "k" && name == "top_k_accuracy")
+    let is_here = |given: &Keyword| match (name, given.name.as_str()) {
+        (_, "name" | "dtype") | ("top_k_accuracy", "k") => true,
+        _ if given.value.kind == Kind::None => true,
+        // The defaults of Keras, which are what is measured here.
+        ("accuracy", "threshold") | ("precision" | "recall", "thresholds") => {
+            given.value.number() == Some(0.5)
+        }
+        ("auc", "num_thresholds") => given.value.integer() == Some(200),
+        ("auc", "curve") => given.value.text() == Some("ROC"),
+        _ => false,
     };
-    let odd = call
-        .keywords
-        .iter()
-        .find(|it| !is_here(it.name.as_str()) && it.value.kind != Kind::None);
+    let odd = call.keywords.iter().find(|it| !is_here(it));
     match odd {
         Some(odd) => Err(format!("`{name}()` has no `{}` here", odd.name)),
         None => Ok(()),

@@ -71,6 +71,10 @@ pub(crate) struct Translator<'a> {
     depth: usize,
     /// The blocks around the statement that run several times or not at all: the names that each makes.
     inside: Vec<BTreeSet<String>>,
+    /// Which of these blocks are loops.
+    repeats: Vec<bool>,
+    /// Names whose values a loop takes from the pass before.
+    carried: BTreeSet<String>,
     /// Names that such a block has made, which are missing behind it.
     ended: BTreeSet<String>,
     /// The functions whose statements are being written where they are called.
@@ -105,6 +109,8 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         held_back: BTreeMap::new(),
         depth: 0,
         inside: Vec::new(),
+        repeats: Vec::new(),
+        carried: visible::carried(statements),
         ended: BTreeSet::new(),
         inlined: Vec::new(),
         inlinings: 0,

@@ -99,7 +99,7 @@ impl Translator<'_> {
         if let Some(name) = value.name() {
             let rust = self.value(value)?;
             self.free_optimizer(name)?;
-            return Ok(match self.uses.get(name).is_some_and(|uses| *uses > 1) {
+            return Ok(match self.is_moved_again(name) {
                 true => format!("{rust}.clone()"),
                 false => rust,
             });
@@ -254,11 +254,15 @@ impl Translator<'_> {
         let excludes = written.contains(".exclude_from_weight_decay(");
         match given {
             "AdamWeightDecay" if !decays => *written += ".weight_decay(0.0)",
-            "AdamWeightDecay" if !excludes => self.note(
-                span,
-                "Hugging Face's `AdamWeightDecay` decays all weights unless `exclude_from_weight_decay` names some; ours \
-                 leaves biases and LayerNorm alone",
-            ),
+            "AdamWeightDecay" if !excludes => {
+                // Hugging Face decays every variable that no list names, ours leaves biases and LayerNorm alone.
+                *written += ".decay_all_parameters(true)";
+                self.note(
+                    span,
+                    "Hugging Face's `AdamWeightDecay` decays all weights unless `exclude_from_weight_decay` names some; BERT's \
+                     recipe leaves biases and LayerNorm alone, as is done without `decay_all_parameters(true)`",
+                );
+            }
             "AdamWeightDecay" => {}
             _ if decays || given == "AdamW" => {
                 if !decays {
@@ -404,7 +408,14 @@ impl Translator<'_> {
                 .argument(operand, place)
                 .ok_or(format!("`{operand}` is missing"))?;
             values.push(match *operand {
-                "decay_steps" => self.value(value)?,
+                "decay_steps" => {
+                    let steps = self.typed(value)?;
+                    // A length is a `usize`, the steps of a schedule are `u64`.
+                    match steps.rust.contains(".len()") {
+                        true => format!("{} as u64", steps.operand()),
+                        false => steps.rust,
+                    }
+                }
                 _ => self.float(value)?,
             });
         }

@@ -173,7 +173,20 @@ impl Translator<'_> {
         match data.shuffle {
             // The order of a `shuffle` before it stays.
             Some(false) => self.shuffle_now(data),
-            _ => Ok(()),
+            // A part of it is one of the shuffled data; no argument names a seed.
+            Some(true) => {
+                data.shuffled.get_or_insert_with(|| {
+                    Box::new(Call {
+                        function: call.function.clone(),
+                        arguments: Vec::new(),
+                        keywords: Vec::new(),
+                        has_starred: false,
+                        span: call.span,
+                    })
+                });
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 

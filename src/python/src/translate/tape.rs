@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use stratoscope_diagnostics::CellSpan;
 
-use super::Translator;
 use super::thing::Thing;
+use super::{Translator, Why};
 use crate::model::{Call, Kind, Statement, StatementKind, Value, each_statement, each_value};
 
 /// A step by hand.
@@ -185,7 +185,9 @@ pub(crate) struct Accumulation {
 
 /// Reads the accumulation of a loop whose body this is. A sum that `apply_gradients` does not get, of losses or of steps, is
 /// none, and `% N` counts in the condition of `apply_gradients` alone.
-pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Option<Accumulation> {
+///
+/// With one of the two alone the loop does something that is not known: it is neither a plain step nor an accumulation.
+pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Result<Option<Accumulation>, Why> {
     let applied = applied(body);
     let mut found = Accumulation {
         is_divided: tape.divides_loss,
@@ -232,12 +234,14 @@ pub(crate) fn accumulation(body: &[Statement], tape: &Tape) -> Option<Accumulati
             found.is_divided |= matches!(&it.element.kind, Kind::Binary(_, "/", _));
         }
     });
-    found.steps.as_ref()?;
-    if sums.is_empty() {
-        return None;
+    match (found.steps.is_some(), sums.is_empty()) {
+        (false, true) => Ok(None),
+        (true, false) => {
+            found.made_anew = made_anew(body, tape, &sums);
+            Ok(Some(found))
+        }
+        _ => Err("how it adds up gradients is not known".to_owned()),
     }
-    found.made_anew = made_anew(body, tape, &sums);
-    Some(found)
 }
 
 /// In the block of the step itself, not under the condition, a sum is made anew each time.
@@ -257,13 +261,14 @@ fn made_anew(body: &[Statement], tape: &Tape, sums: &[&str]) -> Option<CellSpan>
     found
 }
 
-/// `N` of the condition `(step + 1) % N == 0`.
+/// `N` of the condition `(step + 1) % N == 0`, also where the last step of the data is one too: `… or step + 1 == len(data)`.
 fn every(condition: &Value) -> Option<&Value> {
-    let Kind::Binary(left, "==", _) = &condition.kind else {
-        return None;
-    };
-    match &left.kind {
-        Kind::Binary(_, "%", steps) => Some(&**steps),
+    match &condition.kind {
+        Kind::Binary(left, "or", right) => every(left).or_else(|| every(right)),
+        Kind::Binary(left, "==", _) => match &left.kind {
+            Kind::Binary(_, "%", steps) => Some(&**steps),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -20,7 +20,7 @@ impl Translator<'_> {
         let span = statement.span;
         // What the rules find is found whether or not the loop can be written.
         let sum = accumulation(body, &tape);
-        if let Some(sum) = &sum {
+        if let Ok(Some(sum)) = &sum {
             let count = sum.steps.as_ref().and_then(|steps| self.integer(steps));
             if let Some(at) = sum.made_anew {
                 let found = rules::sum_made_anew(at, count);
@@ -37,6 +37,7 @@ impl Translator<'_> {
             let found = rules::strategy_not_used(tape.span, &strategy);
             self.find(found);
         }
+        let sum = sum?;
         let (epochs, data) = self.loops(items, body)?;
         let data = self.pipeline(&data)?;
         let model = tape
@@ -72,7 +73,7 @@ impl Translator<'_> {
         self.translation.lines.insert(first, comment);
         self.others(body, &tape);
         // What the loop counts and adds up beside its steps is not in the cell.
-        self.miss(statement);
+        self.miss_bound(statement);
         Ok(())
     }
 
@@ -271,6 +272,10 @@ impl Translator<'_> {
     fn others(&mut self, body: &[Statement], tape: &Tape) {
         let mut others = Vec::new();
         each_statement(body, &mut |statement| {
+            if let Some(why) = changes_steps(statement) {
+                others.push((statement.span, why));
+                return;
+            }
             let is_inside =
                 tape.span.start <= statement.span.start && statement.span.end <= tape.span.end;
             if let (false, StatementKind::Expression(value)) = (is_inside, &statement.kind)
@@ -299,14 +304,35 @@ impl Translator<'_> {
                     .name()
                     .is_some_and(|name| matches!(self.things.get(name), Some(Thing::Step(_))));
                 if !is_of_step {
-                    others.push(statement.span);
+                    others.push((
+                        statement.span,
+                        "it stands in the loop by hand; `on_epoch_end(|epoch| …)` in `callbacks` is called after each epoch",
+                    ));
                 }
             }
         });
-        for span in others {
-            self.leave(span, "it stands in the loop by hand; `on_epoch_end(|epoch| …)` in `callbacks` is called after each epoch");
+        for (span, why) in others {
+            self.leave(span, why);
         }
     }
+}
+
+/// Why a statement makes the steps of a loop others than those of `fit!`.
+fn changes_steps(statement: &Statement) -> Option<&'static str> {
+    let is_part = |target: &Value| matches!(target.kind, Kind::Attribute(..));
+    let is_set = match &statement.kind {
+        StatementKind::Leave(_) => return Some("`fit!` makes a step of every batch"),
+        StatementKind::Assign(targets, _) => targets.iter().any(is_part),
+        StatementKind::Augment(target, _, _) => is_part(target),
+        StatementKind::Expression(value) => value
+            .method("assign")
+            .is_some_and(|(target, _)| is_part(target)),
+        _ => false,
+    };
+    is_set.then_some(
+        "`fit!` does not set it between its steps; a rate that changes is a schedule of the optimizer, such as \
+         `warmup_linear(5e-5, 0.1)`",
+    )
 }
 
 /// `dataset` of `enumerate(dataset)`, `tqdm(dataset)`.

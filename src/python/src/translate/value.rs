@@ -205,8 +205,17 @@ impl Translator<'_> {
         let is_own = self.names.has(name);
         match (name, call.arguments.as_slice()) {
             ("len", [of]) if !is_own => {
+                // Data that has batches is as long as they are many.
+                let batch = match of.name().and_then(|name| self.things.get(name)) {
+                    Some(Thing::Data(data)) => data.batch.clone(),
+                    _ => None,
+                };
                 let of = self.value(of)?;
-                Ok(Typed::new(format!("{of}.len()"), Type::Int))
+                let rust = match batch {
+                    Some(batch) => format!("{of}.len().div_ceil({batch})"),
+                    None => format!("{of}.len()"),
+                };
+                Ok(Typed::new(rust, Type::Int))
             }
             ("int", [of]) if !is_own => {
                 let of = self.typed(of)?;

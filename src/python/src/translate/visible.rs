@@ -37,21 +37,26 @@ impl Translator<'_> {
     }
 
     /// What a statement would have made is missing from here on, and a model that it would have given a layer.
+    /// Where a part of something would have been changed, the whole is missing.
     pub(crate) fn miss(&mut self, statement: &Statement) {
+        let mut names = Vec::new();
+        each_statement(std::slice::from_ref(statement), &mut |inner| {
+            for target in targets(inner) {
+                target.visit(&mut |value| names.extend(value.name().map(str::to_owned)));
+            }
+        });
+        self.miss_bound(statement);
+        self.set_missing(names, statement);
+    }
+
+    /// What a statement makes is missing from here on.
+    pub(crate) fn miss_bound(&mut self, statement: &Statement) {
         let mut missing = Vec::new();
         each_statement(
             std::slice::from_ref(statement),
             &mut |inner| match &inner.kind {
-                StatementKind::Assign(targets, _) => {
-                    for target in targets {
-                        target.visit(&mut |value| missing.extend(value.name().map(str::to_owned)));
-                    }
-                }
                 StatementKind::Augment(target, _, _) => {
                     missing.extend(target.name().map(str::to_owned));
-                }
-                StatementKind::For(target, _, _) => {
-                    target.visit(&mut |value| missing.extend(value.name().map(str::to_owned)));
                 }
                 StatementKind::Function(it) => missing.push(it.name.clone()),
                 StatementKind::Class(it) => missing.push(it.name.clone()),
@@ -61,11 +66,15 @@ impl Translator<'_> {
                         |name: &&str| matches!(self.things.get(*name), Some(Thing::Layers(..)));
                     missing.extend(model.filter(is_begun).map(str::to_owned));
                 }
-                _ => {}
+                _ => missing.extend(bound_in(inner).into_iter().map(str::to_owned)),
             },
         );
+        self.set_missing(missing, statement);
+    }
+
+    fn set_missing(&mut self, names: Vec<String>, statement: &Statement) {
         let line = self.line(statement.span.start);
-        for name in missing {
+        for name in names {
             self.ended.remove(&name);
             self.things.insert(name, Thing::Missing(line));
         }
@@ -75,21 +84,15 @@ impl Translator<'_> {
     pub(crate) fn made_in(&self, body: &[Statement]) -> BTreeSet<String> {
         let mut made = BTreeSet::new();
         each_statement(body, &mut |statement| {
-            let targets: &[Value] = match &statement.kind {
-                StatementKind::Assign(targets, _) => targets.as_slice(),
-                StatementKind::For(target, _, _) => std::slice::from_ref(target),
+            made.extend(bound_in(statement).into_iter().map(str::to_owned));
+            match &statement.kind {
                 StatementKind::Function(it) => {
                     made.insert(it.name.clone());
-                    &[]
                 }
                 StatementKind::Class(it) => {
                     made.insert(it.name.clone());
-                    &[]
                 }
-                _ => &[],
-            };
-            for target in targets {
-                target.visit(&mut |value| made.extend(value.name().map(str::to_owned)));
+                _ => {}
             }
         });
         made.retain(|name| !self.is_known(name));
@@ -104,8 +107,11 @@ impl Translator<'_> {
         span: CellSpan,
         (made, line): (BTreeSet<String>, usize),
     ) -> Result<(), Why> {
+        let is_loop = head.starts_with("for ") || head.starts_with("while ");
         self.inside.push(made);
+        self.repeats.push(is_loop);
         let written = self.nested(head, body, span);
+        self.repeats.pop();
         for name in self.inside.pop().unwrap_or_default() {
             self.ended.insert(name.clone());
             self.things.insert(name, Thing::Missing(line));
@@ -122,6 +128,45 @@ impl Translator<'_> {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the value of a name is taken several times: in several places, or in a loop that does not make it.
+    pub(crate) fn is_moved_again(&self, name: &str) -> bool {
+        let is_outside = |at: usize| !self.inside[at..].iter().any(|made| made.contains(name));
+        let mut loops = self.repeats.iter().enumerate().filter(|(_, it)| **it);
+        self.uses.get(name).is_some_and(|uses| *uses > 1) || loops.any(|(at, _)| is_outside(at))
+    }
+
+    /// Lets a block make names from outside of it anew: a `let` in it is another variable, which ends with the block. Refused are
+    /// names whose value is read in making them, also in the next pass of a loop, what has no line of its own (`made` is `None`),
+    /// and what becomes a part of something else.
+    pub(crate) fn shadow(
+        &mut self,
+        names: &[&str],
+        value: &Value,
+        made: Option<&Thing>,
+    ) -> Result<(), Why> {
+        let is_part = |thing: &Thing| {
+            matches!(
+                thing,
+                Thing::Layers(..) | Thing::Data(_) | Thing::Splits(_) | Thing::Options(_)
+            )
+        };
+        for name in names {
+            let Err(why) = self.keeps_outside(name) else {
+                continue;
+            };
+            let mut reads_itself = self.carried.contains(*name);
+            value.visit(&mut |inner| reads_itself |= inner.name() == Some(*name));
+            let before = self.things.get(*name);
+            if reads_itself || made.is_none() || made.into_iter().chain(before).any(is_part) {
+                return Err(why);
+            }
+            if let Some(inside) = self.inside.last_mut() {
+                inside.insert((*name).to_owned());
+            }
+        }
+        Ok(())
     }
 
     /// Models that were begun by `Sequential()` are made before a loop or a condition that uses them, so that they are there
@@ -179,4 +224,55 @@ impl Translator<'_> {
         self.inlined.pop();
         Ok(())
     }
+}
+
+/// What a statement assigns to.
+fn targets(statement: &Statement) -> &[Value] {
+    match &statement.kind {
+        StatementKind::Assign(targets, _) => targets,
+        StatementKind::For(target, _, _) => std::slice::from_ref(target),
+        _ => &[],
+    }
+}
+
+/// The names that a statement gives values to: `model.trainable = False` and `sums[0] = 1` give none.
+fn bound_in(statement: &Statement) -> Vec<&str> {
+    targets(statement).iter().flat_map(bound).collect()
+}
+
+fn bound(target: &Value) -> Vec<&str> {
+    match target.elements() {
+        Some(several) => several.iter().flat_map(bound).collect(),
+        None => target.name().into_iter().collect(),
+    }
+}
+
+/// Names that a loop makes and reads before: the value is that of the pass before. A function that is written where it is called
+/// reads such values too.
+pub(super) fn carried(statements: &[Statement]) -> BTreeSet<String> {
+    let mut carried = BTreeSet::new();
+    each_statement(statements, &mut |statement| {
+        let is_function = match &statement.kind {
+            StatementKind::For(..) | StatementKind::While(..) => false,
+            StatementKind::Function(it) if it.parameters.is_empty() => true,
+            _ => return,
+        };
+        let (mut made, mut read) = (BTreeSet::<&str>::new(), BTreeSet::<&str>::new());
+        each_statement(std::slice::from_ref(statement), &mut |inner| {
+            let (assigned, names) = (targets(inner).len(), bound_in(inner));
+            // The targets come first.
+            for (place, value) in inner.values().into_iter().enumerate() {
+                value.visit(&mut |value| {
+                    let name = value.name().filter(|name| !made.contains(name));
+                    read.extend(name.filter(|name| place >= assigned || !names.contains(name)));
+                });
+            }
+            made.extend(names);
+        });
+        let before = read
+            .into_iter()
+            .filter(|name| is_function || made.contains(name));
+        carried.extend(before.map(str::to_owned));
+    });
+    carried
 }
