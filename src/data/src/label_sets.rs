@@ -99,16 +99,20 @@ impl Dataset {
 }
 
 /// The labels in a field of a table: a JSON list, or names between separators. Numbers and booleans of a list are names
-/// as they are written, and a `null` is none.
+/// as they are written, and a `null` is none. Names may stand in brackets.
 ///
 /// # Errors
-/// What is wrong with a field in brackets that is no such list.
+/// What is wrong with a field that looks like a list and is none.
 pub(crate) fn names_in(field: &str, separator: &str) -> std::result::Result<Vec<String>, String> {
     let field = field.trim();
-    let names = match field.starts_with('[') && field.ends_with(']') {
-        true => names_of_list(field)
-            .ok_or_else(|| format!("`{}` is not a JSON list of names", text::excerpt(field, 40)))?,
-        false => field.split(separator).map(str::to_owned).collect(),
+    let inner = field.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let names = match inner.and_then(|_| names_of_list(field)) {
+        Some(names) => names,
+        None if inner.is_some_and(|it| it.trim_start().starts_with(['"', '\'', '[', '{'])) => {
+            let given = text::excerpt(field, 40);
+            return Err(format!("`{given}` is not a JSON list of names"));
+        }
+        None => field.split(separator).map(str::to_owned).collect(),
     };
     let names = names.iter().map(|name| name.trim().to_owned());
     Ok(names.filter(|name| !name.is_empty()).collect())
@@ -193,6 +197,8 @@ mod tests {
             ("", Ok(vec![])),
             ("[]", Ok(vec![])),
             ("[draft", Ok(vec!["[draft"])),
+            ("[draft]", Ok(vec!["[draft]"])),
+            ("[bug]|[ui]", Ok(vec!["[bug]", "[ui]"])),
             (
                 "['a', 'b']",
                 Err("`['a', 'b']` is not a JSON list of names"),

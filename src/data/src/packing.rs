@@ -3,7 +3,7 @@
 //! a block is an example like any other and can be read.
 
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde_json::json;
@@ -109,16 +109,20 @@ impl Stream {
 /// Blocks of a stream on their way to a file, which has its name once it is whole.
 struct BlockFile<'a> {
     path: &'a Path,
+    /// What the path leads to: a link stays one.
+    target: PathBuf,
     to: BufWriter<NamedTempFile>,
     blocks: usize,
 }
 
 impl<'a> BlockFile<'a> {
     fn beside(path: &'a Path) -> Result<Self> {
-        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folder = target.parent().filter(|it| !it.as_os_str().is_empty());
         let made = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
         Ok(Self {
             path,
+            target,
             to: BufWriter::new(made.map_err(|error| problem::not_written(path, error))?),
             blocks: 0,
         })
@@ -136,9 +140,7 @@ impl<'a> BlockFile<'a> {
 
     fn keep(self) -> Result<()> {
         let written = self.to.into_inner().map_err(|error| error.into_error());
-        // A link stays one: what it leads to is written.
-        let target = std::fs::canonicalize(self.path).unwrap_or_else(|_| self.path.to_owned());
-        let kept = written.and_then(|file| Ok(file.persist(target)?));
+        let kept = written.and_then(|file| Ok(file.persist(self.target)?));
         kept.map_err(|error| problem::not_written(self.path, error))?;
         Ok(())
     }

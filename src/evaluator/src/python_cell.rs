@@ -4,6 +4,8 @@
 //! A cell that is Rust but for a spelling keeps its card with the edit (SC0127), and a cell of a few words that could be
 //! either is left to rustc.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use stratoscope_cell_text::ParsedCell;
 use stratoscope_diagnostics::check::{CellContext, check_cell, is_rust};
 use stratoscope_diagnostics::{Diagnostic, Severity};
@@ -74,7 +76,9 @@ fn python(text: &str, known: CellContext) -> Option<Answer> {
     let known = Known {
         variables: known.variables,
     };
-    let answer = stratoscope_python::answer(text, &known)?;
+    // A cell is no reason to lose the variables, whatever the translation meets in it.
+    let translated = || stratoscope_python::answer(text, &known);
+    let answer = catch_unwind(AssertUnwindSafe(translated)).unwrap_or_default()?;
     let is_python = answer.translation.is_keras || answer.translation.is_torch;
     (is_known || is_python).then_some(answer)
 }

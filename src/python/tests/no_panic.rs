@@ -43,6 +43,17 @@ fn letters_of_several_bytes_begin_a_block() {
     check("for é in range(3):\n    ü = é");
 }
 
+/// A function in a block: what is around it is not around its statements.
+#[test]
+fn functions_stand_in_loops_and_conditions() {
+    check(
+        "import tensorflow as tf\nif True:\n    for _ in range(2):\n        def build(units=8):\n            \
+         opt = tf.keras.optimizers.SGD(0.1)\n            \
+         model = tf.keras.Sequential([tf.keras.layers.Dense(units)])\n            \
+         model.compile(optimizer=opt, loss=\"mse\")\n            return model\n",
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 

@@ -334,14 +334,15 @@ impl Worker {
 
     /// Evaluates an expression, which an interrupt ends as it ends a cell.
     fn expression(&mut self, expression: &str) -> Result<MimeBundle, CellError> {
-        if self.evaluator().is_ok() {
-            let is_interrupted = self.shared.stopping.load(Ordering::SeqCst)
-                || self.shared.interrupted_early.swap(false, Ordering::SeqCst);
-            if is_interrupted {
-                return Err(CellError::interrupted());
-            }
-            self.shared.running.store(true, Ordering::SeqCst);
+        if self.shared.stopping.load(Ordering::SeqCst) {
+            return Err(CellError::interrupted());
         }
+        self.evaluator().map_err(|it| not_started(&it))?;
+        let is_stopping = self.shared.stopping.load(Ordering::SeqCst);
+        if is_stopping || self.shared.interrupted_early.swap(false, Ordering::SeqCst) {
+            return Err(CellError::interrupted());
+        }
+        self.shared.running.store(true, Ordering::SeqCst);
         self.with(|it| it.evaluate_expression(expression))?
     }
 
@@ -378,11 +379,7 @@ impl Worker {
     /// Calls the evaluator. A panic in it is a bug of this project: the evaluator may be in any state, so it is dropped,
     /// and the next cell starts another one.
     fn with<T>(&mut self, call: impl FnOnce(&mut dyn Evaluate) -> T) -> Result<T, CellError> {
-        let evaluator = self.evaluator().map_err(|diagnostic| CellError {
-            ename: diagnostic.code.clone(),
-            evalue: diagnostic.one_line(),
-            traceback: vec![diagnostic.to_string()],
-        })?;
+        let evaluator = self.evaluator().map_err(|it| not_started(&it))?;
         let result = catch_unwind(AssertUnwindSafe(|| call(evaluator.as_mut())));
         result.map_err(|panic| {
             *self.shared.interrupt.lock() = None;
@@ -434,6 +431,15 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
+}
+
+/// The error of an expression where there is no evaluator.
+fn not_started(diagnostic: &Diagnostic) -> CellError {
+    CellError {
+        ename: diagnostic.code.clone(),
+        evalue: diagnostic.one_line(),
+        traceback: vec![diagnostic.to_string()],
+    }
 }
 
 #[cfg(test)]

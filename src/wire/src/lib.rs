@@ -37,7 +37,7 @@ pub use error::WireError;
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use transport::{Reader, Writer};
 
-/// The version this crate speaks. 2: [`ToCells::Leave`] is new.
+/// The version this crate speaks. 2: [`ToCells::Leave`] is new. 3: [`ToCells::InputReply`] may have no text.
 pub const VERSION: u32 = 3;
 
 /// The environment variable that names the socket.

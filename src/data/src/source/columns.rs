@@ -184,7 +184,7 @@ impl Columns {
     }
 
     /// Skips rows that cannot be read, and counts them: the data set lists the first ones with their lines. Without this
-    /// they are an error. Such are rows with more or fewer fields than the header, lines that are no JSON object or lack a
+    /// they are an error. Such are rows with more or fewer fields than the header, rows with a quote that is not closed, lines that are no JSON object or lack a
     /// key that is read, labels that are no numbers where numbers are to be predicted, and weights that are none.
     pub fn skip_bad_rows(mut self) -> Self {
         self.skips_bad_rows = true;

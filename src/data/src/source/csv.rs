@@ -11,6 +11,9 @@ use crate::dataset::Dataset;
 use crate::problem;
 
 const CALL: &str = "Dataset::csv";
+/// What is wrong with a row that takes the rest of its file.
+pub(crate) const OPEN_QUOTE: &str =
+    "the row that begins in this line has a quote that is not closed";
 
 impl Dataset {
     /// Reads a comma-separated file whose columns have common names (see [`Columns`]).
@@ -78,11 +81,15 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     }
     reading.finished();
     let (offset, line) = last;
-    if ends_in_quotes(&text.as_bytes()[offset..]) {
-        let reason = "the quote that opens in this line is not closed";
-        return Err(problem::unreadable(CALL, source, Some(line), reason));
+    let is_open = ends_in_quotes(&text.as_bytes()[offset..]);
+    if is_open && (rows.is_empty() || !columns.skips_bad_rows()) {
+        return Err(problem::unreadable(CALL, source, Some(line), OPEN_QUOTE));
     }
-    let skipped = field_count.finish(CALL, columns)?;
+    let mut skipped = field_count.finish(CALL, columns)?;
+    // With another number of fields it is among them already.
+    if is_open && rows.pop_if(|row| row.line == line).is_some() {
+        skipped.add(|| format!("line {line}: {OPEN_QUOTE}"));
+    }
     Ok(Table {
         source: source.to_owned(),
         call: CALL,
@@ -177,5 +184,11 @@ mod tests {
             "{shown}"
         );
         assert!(read("label,text\nham,\"a\"\"\"").is_ok());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cut.csv");
+        std::fs::write(&path, "label,text\nham,a\nspam,\"b\nc").expect("room");
+        let columns = Columns::new().skip_bad_rows();
+        let data = Dataset::csv_with(&path, &columns).expect("a row");
+        assert_eq!((data.len(), data.skipped.rows), (1, 1));
     }
 }

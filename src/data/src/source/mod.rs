@@ -38,7 +38,7 @@ pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
-pub(crate) use self::csv::{LeadingEnds, ends_in_quotes};
+pub(crate) use self::csv::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
 pub(crate) use arrow::BatchRows;
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
 use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
-use crate::source::{LeadingEnds, ends_in_quotes};
+use crate::source::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
 
 /// The records of a comma-separated file.
 pub(super) struct CsvRows {
@@ -65,8 +65,8 @@ impl CsvRows {
             left.stream_position()? == left.metadata()?.len()
         };
         if is_last && ends_in_quotes(&watched.rest(at.offset)?) {
-            let reason = format!("the quote that opens in line {} is not closed", at.line);
-            return Err(io::Error::other(reason));
+            let content = Content::Wrong(OPEN_QUOTE.to_owned());
+            return Ok(Some(Raw { at, content }));
         }
         let record = std::mem::take(&mut self.record);
         let content = match StringRecord::from_byte_record(record) {
@@ -140,16 +140,15 @@ mod tests {
         loop {
             match rows.next() {
                 Ok(Some(Raw { at, content })) => {
-                    let Content::Fields(fields) = content else {
-                        panic!("text");
+                    let shown = match content {
+                        Content::Fields(fields) => fields.join("|"),
+                        Content::Wrong(reason) => reason,
+                        _ => panic!("text"),
                     };
-                    found.push((at.offset, at.line, fields.join("|")));
+                    found.push((at.offset, at.line, shown));
                 }
                 Ok(None) => return found,
-                Err(error) => {
-                    found.push((0, 0, error.to_string()));
-                    return found;
-                }
+                Err(error) => panic!("{error}"),
             }
         }
     }
@@ -191,8 +190,9 @@ mod tests {
     #[test]
     fn a_quote_that_is_not_closed_is_an_error_of_its_line() {
         let last = |content: &str| read(content).pop().expect("a row").2;
-        let unclosed = last("a,b\n1,2\nham,\"He said\nspam,b\n");
-        assert_eq!(unclosed, "the quote that opens in line 3 is not closed");
+        let unclosed = read("a,b\n1,2\nham,\"He said\nspam,b\n").pop();
+        let (_, line, reason) = unclosed.expect("a row");
+        assert_eq!((line, reason.as_str()), (3, OPEN_QUOTE));
         for closed in ["a,b\n1,\"x\"", "a,b\n1,\"x\"\"\"", "a,b\n1,x\"y", "a,b\n1,"] {
             assert!(!last(closed).contains("not closed"), "{closed}");
         }

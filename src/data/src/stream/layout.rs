@@ -94,6 +94,9 @@ impl Layout {
                     line.split('\t').map(str::to_owned).collect()
                 }
                 None | Some(Content::Line(_)) => return Err(layout.empty()),
+                Some(Content::Wrong(reason)) => {
+                    return Err(problem::unreadable(layout.call(), source, Some(1), reason));
+                }
                 Some(_) => {
                     let reason = "it is not UTF-8 text";
                     return Err(problem::unreadable(layout.call(), source, Some(1), reason));

@@ -60,6 +60,7 @@ impl Translator<'_> {
         let outer = std::mem::take(&mut self.things);
         let scopes = std::mem::take(&mut self.scopes);
         let inside = std::mem::take(&mut self.inside);
+        let repeats = std::mem::take(&mut self.repeats);
         for (name, thing) in &outer {
             if matches!(
                 thing,
@@ -77,6 +78,7 @@ impl Translator<'_> {
         self.things = outer;
         self.scopes = scopes;
         self.inside = inside;
+        self.repeats = repeats;
         let facts = made?;
         self.things.insert(it.name.clone(), Thing::Builder(facts));
         Ok(())

@@ -264,13 +264,29 @@ fn made_anew(body: &[Statement], tape: &Tape, sums: &[&str]) -> Option<CellSpan>
 /// `N` of the condition `(step + 1) % N == 0`, also where the last step of the data is one too: `… or step + 1 == len(data)`.
 fn every(condition: &Value) -> Option<&Value> {
     match &condition.kind {
-        Kind::Binary(left, "or", right) => every(left).or_else(|| every(right)),
+        Kind::Binary(left, "or", right) => [(left, right), (right, left)]
+            .into_iter()
+            .find_map(|(own, other)| every(own).filter(|_| is_last_step(other, own))),
         Kind::Binary(left, "==", _) => match &left.kind {
             Kind::Binary(_, "%", steps) => Some(&**steps),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Whether a condition compares the counter of another one with a number that is not written out, such as a length.
+fn is_last_step(condition: &Value, counting: &Value) -> bool {
+    let names = |value: &Value| {
+        let mut found = BTreeSet::new();
+        value.visit(&mut |inner| found.extend(inner.name().map(str::to_owned)));
+        found
+    };
+    let Kind::Binary(left, "==", right) = &condition.kind else {
+        return false;
+    };
+    let (left, right, counted) = (names(left), names(right), names(counting));
+    !left.is_empty() && !right.is_empty() && !left.union(&right).all(|it| !counted.contains(it))
 }
 
 /// Whether a block applies gradients.

@@ -132,7 +132,10 @@ impl Translator<'_> {
 
     /// Whether the value of a name is taken several times: in several places, or in a loop that does not make it.
     pub(crate) fn is_moved_again(&self, name: &str) -> bool {
-        let is_outside = |at: usize| !self.inside[at..].iter().any(|made| made.contains(name));
+        let is_outside = |at: usize| {
+            let blocks = self.inside.iter().skip(at);
+            !blocks.into_iter().any(|made| made.contains(name))
+        };
         let mut loops = self.repeats.iter().enumerate().filter(|(_, it)| **it);
         self.uses.get(name).is_some_and(|uses| *uses > 1) || loops.any(|(at, _)| is_outside(at))
     }

@@ -249,7 +249,12 @@ impl Shared {
         it.failures += 1;
         it.lasting_failures += u32::from(!matches!(fault, Fault::Unreachable(_)));
         let pause = Duration::from_millis(250 << it.failures.min(6));
-        it.next = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+        // Who starts its workers by hand does not wait long for the last one.
+        let longest = match fault {
+            Fault::Unreachable(_) if !it.was_taken => Duration::from_secs(1),
+            _ => LONGEST_PAUSE,
+        };
+        it.next = Some(Instant::now() + pause.min(longest));
         it.reason.clone_from(&reason);
         let (is_first, was_taken) = (it.failures == 1, it.was_taken);
         if is_first && was_taken {
