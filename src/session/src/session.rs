@@ -309,9 +309,7 @@ impl Worker {
         if let Err(diagnostic) = self.evaluator() {
             return CellOutcome::Error(start_error(&diagnostic, cell, outputs.as_ref()));
         }
-        if self.shared.stopping.load(Ordering::SeqCst)
-            || self.shared.interrupted_early.swap(false, Ordering::SeqCst)
-        {
+        if self.shared.is_called_off() {
             return CellOutcome::Interrupted { lost: None };
         }
         if let Some(magic) = magic {
@@ -338,8 +336,7 @@ impl Worker {
             return Err(CellError::interrupted());
         }
         self.evaluator().map_err(|it| not_started(&it))?;
-        let is_stopping = self.shared.stopping.load(Ordering::SeqCst);
-        if is_stopping || self.shared.interrupted_early.swap(false, Ordering::SeqCst) {
+        if self.shared.is_called_off() {
             return Err(CellError::interrupted());
         }
         self.shared.running.store(true, Ordering::SeqCst);

@@ -25,6 +25,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Whether what was queued is not to run: the session ends, or an interrupt came before it ran.
+    pub(crate) fn is_called_off(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst) || self.interrupted_early.swap(false, Ordering::SeqCst)
+    }
+
     /// A cell or an expression has ended.
     pub(crate) fn end_of_evaluation(&self) {
         self.running.store(false, Ordering::SeqCst);

@@ -4,10 +4,12 @@
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::fault::Outcome;
 use crate::hello::Hello;
@@ -121,17 +123,13 @@ struct Handshakes(Mutex<VecDeque<(usize, TcpStream)>>);
 impl Handshakes {
     /// Ends the oldest if there are too many.
     fn begin(&self, number: usize, socket: TcpStream) {
-        let mut open = self.open();
+        let mut open = self.0.lock();
         open.push_back((number, socket));
         if open.len() > MOST_HANDSHAKES
             && let Some((_, oldest)) = open.pop_front()
         {
             let _ = oldest.shutdown(Shutdown::Both);
         }
-    }
-
-    fn open(&self) -> MutexGuard<'_, VecDeque<(usize, TcpStream)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +138,7 @@ struct Handshake(Arc<Handshakes>, usize);
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.0.open().retain(|(number, _)| *number != self.1);
+        self.0.0.lock().retain(|(number, _)| *number != self.1);
     }
 }
 
