@@ -33,9 +33,7 @@ pub(crate) fn tensor<const D: usize>(original: &Tensor<D>, device: &LogicalDevic
         // `original` still exists, so `to_data` copies its bytes.
         BackendKind::Flex => Tensor::from_data(original.to_data(), &device.burn),
         // A kernel that writes a new buffer; x · 1 has the same bits as x.
-        BackendKind::Wgpu | BackendKind::Cuda | BackendKind::Remote => {
-            original.clone().mul_scalar(1.0)
-        }
+        BackendKind::Wgpu | BackendKind::Cuda => original.clone().mul_scalar(1.0),
     }
 }
 

@@ -59,7 +59,7 @@ pub use checksum::{Checksum, RunningChecksum};
 pub use collective::{Collective, CrossDeviceOps, Transfer};
 pub use device::{
     BackendKind, DeviceInfo, DeviceKind, DeviceSpec, Devices, LogicalDevice, cpu, cuda,
-    default_device, devices, gpu, remote, wgpu,
+    default_device, devices, gpu, wgpu,
 };
 pub use origin::Origin;
 pub use placement::PlacementReport;

@@ -28,7 +28,6 @@ pub mod placement;
 pub mod prelude;
 pub mod progress;
 pub mod result;
-mod serve;
 mod training;
 mod worker;
 

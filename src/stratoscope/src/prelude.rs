@@ -41,8 +41,7 @@ pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
     PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction,
-    Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu,
-    remote, wgpu,
+    Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,

@@ -105,12 +105,12 @@ fn work_in(cluster: &Cluster, key: &Path) -> Result<(), String> {
     }
 }
 
-pub(crate) fn new_key(path: &Path) -> Result<(), String> {
+fn new_key(path: &Path) -> Result<(), String> {
     let made = JobKey::new().and_then(|made| made.write(path));
     made.map_err(|error| format!("the key {}: {error}", path.display()))
 }
 
-pub(crate) fn resolved(address: &str) -> Result<SocketAddr, String> {
+fn resolved(address: &str) -> Result<SocketAddr, String> {
     let mut found = address
         .to_socket_addrs()
         .map_err(|error| format!("the address {address}: {error}"))?;

@@ -82,12 +82,6 @@ impl JobKey {
         Self::of_pem(&pem)
     }
 
-    /// A secret of the key's owner for another use, the same wherever the key is.
-    pub fn derived(&self, purpose: &str) -> [u8; 32] {
-        let hash = Sha256::new().chain_update(purpose).chain_update([0]);
-        hash.chain_update(&*self.pem).finalize().into()
-    }
-
     /// Writes it to a new file that only this user may read.
     ///
     /// # Errors

@@ -3,9 +3,8 @@
 
 use std::f64::consts::SQRT_2;
 
-use burn::backend::DispatchDevice;
 use burn::tensor::activation::softmax;
-use burn::tensor::{DType, Device, Int, IntDType, Tensor, module};
+use burn::tensor::{DType, Int, Tensor, module};
 
 use super::key::{MIX_A, MIX_B, Mask, SPREAD};
 use crate::operation;
@@ -80,7 +79,8 @@ pub(super) fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f
 
 pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     let shape = x.dims();
-    let index = index_of(shape, &x.device());
+    let count: usize = shape.iter().product();
+    let index = Tensor::<1, Int>::arange(0..count as i64, (&x.device(), DType::U32));
     // Unsigned 32-bit arithmetic wraps, on every device as in `Mask::factor`.
     let hash = index.mul_scalar(SPREAD).add_scalar(mask.first);
     let hash = hash
@@ -100,33 +100,6 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
         [x],
         x.mul_scalar(mask.scale).mask_fill(dropped, 0.0)
     )
-}
-
-/// The index of each element, as unsigned numbers of 32 bits.
-fn index_of<const D: usize>(shape: [usize; D], device: &Device) -> Tensor<1, Int> {
-    let count: usize = shape.iter().product();
-    if !is_remote(device) {
-        // Made as the device's own integers: a range of unsigned ones fails on wgpu with fusion.
-        return Tensor::arange(0..count as i64, device).cast(IntDType::U32);
-    }
-    // burn-remote 0.22 sends ranges as numbers and its server cannot cast integers: a short range for each dimension.
-    let along = |dimension: usize| {
-        let mut dims = [1; D];
-        dims[dimension] = shape[dimension];
-        let range = Tensor::<1, Int>::arange(0..shape[dimension] as i64, (device, DType::U32));
-        let stride: usize = shape[dimension + 1..].iter().product();
-        range.mul_scalar(stride as u32).reshape(dims)
-    };
-    let index: Tensor<D, Int> = (1..D).fold(along(0), |sum, dimension| sum + along(dimension));
-    index.reshape([count])
-}
-
-fn is_remote(device: &Device) -> bool {
-    match device.as_dispatch() {
-        DispatchDevice::Remote(_) => true,
-        DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Remote(_)),
-        _ => false,
-    }
 }
 
 pub(super) fn attention(

@@ -55,7 +55,7 @@ const BUILDERS: &[Builder] = &[
 ];
 
 /// Functions of the prelude whose operands have no names.
-const FUNCTIONS: [&str; 29] = [
+const FUNCTIONS: [&str; 28] = [
     "arrow",
     "bert_warmup",
     "constant",
@@ -79,7 +79,6 @@ const FUNCTIONS: [&str; 29] = [
     "make_classification",
     "make_regression",
     "parquet",
-    "remote",
     "set_global_policy",
     "sleep",
     "tsv",

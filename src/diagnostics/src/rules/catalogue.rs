@@ -123,7 +123,6 @@ pub const CATALOGUE: &[Entry] = &[
     page::<UnknownDefaultDevice>(),
     page::<DefaultDeviceFellBack>(),
     page::<PolicyNotOnDevice>(),
-    page::<RemoteDeviceNotReached>(),
     page::<OneWorker>(),
     page::<WaitingForWorkers>(),
     page::<FilesNotSharded>(),

@@ -3,16 +3,13 @@
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
-/// A GPU that went away: its driver was reset, it was taken out, or a kernel ran too long. Or a device of another machine
-/// whose server has ended or is cut off.
+/// A GPU that went away: its driver was reset, it was taken out, or a kernel ran too long.
 #[derive(Clone, Debug)]
 pub struct DeviceLost {
     /// The device: `wgpu:0`.
     pub device: String,
     /// What its driver said, in a line.
     pub reason: String,
-    /// Whether it is a device of another machine.
-    pub is_remote: bool,
 }
 
 impl Rule for DeviceLost {
@@ -22,11 +19,10 @@ impl Rule for DeviceLost {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "A GPU that its driver has lost: a reset, a timeout of a kernel, a device that was taken out or put to \
-                sleep. A device of another machine whose server has ended or is cut off.",
+                sleep.",
         why: "What was in its memory is gone: models on it cannot be read any more. The kernel, all other variables \
               and models on other devices live on. The process cannot use the device again, so that the kernel must be \
-              restarted for it; a run with `checkpoint = …, every = …` goes on from its folder. A device of another machine \
-              is reached again by a new strategy, once its server runs.",
+              restarted for it; a run with `checkpoint = …, every = …` goes on from its folder.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its driver is reset while it trains",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0709"),
@@ -35,18 +31,9 @@ impl Rule for DeviceLost {
     const NOT_RUN: Option<&'static str> = Some("it needs a device that is lost");
 
     fn diagnostic(&self) -> Diagnostic {
-        let again = match self.is_remote {
-            true => {
-                "start `stratoscope serve` there again, make the strategy anew, and go on from a checkpoint: \
-                 `resume_from = \"…\"`"
-            }
-            false => {
-                "restart the kernel to use the device again, and go on from a checkpoint: `resume_from = \"…\"`"
-            }
-        };
         Self::start(format!("{} was lost: {}", self.device, self.reason))
             .why("what was in its memory is gone; the kernel and all that is on other devices live on")
-            .fix(again)
+            .fix("restart the kernel to use the device again, and go on from a checkpoint: `resume_from = \"…\"`")
             .fix("use the CPU meanwhile: `OneDeviceStrategy::new(cpu(0))`")
     }
 }

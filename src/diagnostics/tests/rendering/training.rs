@@ -233,13 +233,6 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         example(DeviceLost {
             device: "wgpu:0".into(),
             reason: "Unknown: the driver was reset".into(),
-            is_remote: false,
-        }),
-        example(RemoteDeviceNotReached {
-            address: "gpu-box:4433".into(),
-            key: "job.pem".into(),
-            what: NotReached::Nobody,
-            reason: "it did not answer within 10 s".into(),
         }),
         example(OneWorker {
             source: "TF_CONFIG".into(),

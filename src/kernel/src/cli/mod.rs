@@ -12,7 +12,6 @@ mod library;
 mod package;
 mod package_installed;
 mod python;
-mod serve;
 mod translate;
 mod uninstall;
 mod worker;
@@ -55,8 +54,6 @@ enum Command {
     Translate(translate::TranslateArguments),
     /// Compute replicas of a `MultiWorkerMirroredStrategy` for a notebook on another machine
     Worker(worker::WorkerArguments),
-    /// Give a device of this machine to notebooks on others, as `remote("HOST:PORT", "FILE")`
-    Serve(serve::ServeArguments),
     /// Run cells; started by the kernel
     #[command(hide = true)]
     Cells,
@@ -111,7 +108,6 @@ pub fn main() -> ExitCode {
         Command::Translate(arguments) => translate::run(&arguments),
         Command::Adapters => adapters::run(),
         Command::Worker(arguments) => worker::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
         Command::DefaultDevice { library, parity } => default_device::run(&library, parity),
         Command::CudaCheck => cuda::run(),
         Command::Cells => Ok(stratoscope_evaluator::cell_process::main()),

@@ -7,7 +7,6 @@ mod cuda_driver;
 pub mod kernels;
 pub mod listed;
 mod processor;
-pub mod remote;
 mod spec;
 pub(crate) mod start;
 pub mod table;
@@ -22,7 +21,7 @@ use crate::problem;
 
 pub use self::choice::{Choice, ChosenBy, choose, default_device};
 pub use self::listed::{Devices, devices};
-pub use self::spec::{DeviceSpec, cpu, cuda, gpu, remote, wgpu};
+pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
 
 /// The backend that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,8 +33,6 @@ pub enum BackendKind {
     Wgpu,
     /// An NVIDIA GPU through CUDA.
     Cuda,
-    /// A device of another machine, which computes with one of the others.
-    Remote,
 }
 
 impl BackendKind {
@@ -45,7 +42,6 @@ impl BackendKind {
             Self::Flex => "cpu",
             Self::Wgpu => "wgpu",
             Self::Cuda => "cuda",
-            Self::Remote => "remote",
         }
     }
 
@@ -55,7 +51,6 @@ impl BackendKind {
             Self::Flex => "CPU",
             Self::Wgpu => "wgpu",
             Self::Cuda => "CUDA",
-            Self::Remote => "another machine",
         }
     }
 }

@@ -1,13 +1,12 @@
 //! A device as it is written in a cell (`cpu(0)`, `"cuda:1"`), and its resolution to a device of the machine.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use burn::tensor::Device;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::{Diagnostic, Result, raise};
 
-use super::{BackendKind, DeviceKind, LogicalDevice};
+use super::{DeviceKind, LogicalDevice};
 use super::{adapters, cuda_driver, names, processor, start};
 use crate::problem;
 
@@ -20,8 +19,6 @@ pub enum DeviceSpec {
     Wgpu(usize),
     /// A device of CUDA.
     Cuda(usize),
-    /// A device of another machine, by the address and the key file of its server.
-    Remote(String, PathBuf),
     /// A name given as text that is none of the above.
     Unknown(String),
     /// A device with a limit on its memory, in bytes.
@@ -41,13 +38,6 @@ pub fn wgpu(index: usize) -> DeviceSpec {
 /// An NVIDIA GPU, in the driver's order.
 pub fn cuda(index: usize) -> DeviceSpec {
     DeviceSpec::Cuda(index)
-}
-
-/// The device that `stratoscope serve --listen ADDRESS --key FILE` gives on another machine: `remote("gpu-box:4433",
-/// "job.pem")`, with a copy of its key file. Operations are sent there one after the other and values stay there, so that the
-/// network's latency matters and its bandwidth little. For [`OneDeviceStrategy`](crate::OneDeviceStrategy).
-pub fn remote(address: impl Into<String>, key: impl Into<PathBuf>) -> DeviceSpec {
-    DeviceSpec::Remote(address.into(), key.into())
 }
 
 /// TensorFlow's name for a GPU. Here GPUs are named `cuda(0)` or `wgpu(0)`.
@@ -86,7 +76,6 @@ impl fmt::Display for DeviceSpec {
             Self::Cpu(index) => write!(f, "cpu:{index}"),
             Self::Wgpu(index) => write!(f, "wgpu:{index}"),
             Self::Cuda(index) => write!(f, "cuda:{index}"),
-            Self::Remote(address, _) => write!(f, "remote:{address}"),
             Self::Unknown(name) => f.write_str(name),
             // A limit does not make it another device.
             Self::Limited(device, _) => device.fmt(f),
@@ -116,8 +105,7 @@ impl DeviceSpec {
     /// Finds the device and starts its backend.
     ///
     /// # Errors
-    /// SC0906 if the machine has no such device, SC0907 if its backend does not start, SC0715 if the server of a device of
-    /// another machine cannot be used.
+    /// SC0906 if the machine has no such device, SC0907 if its backend does not start.
     pub fn resolve(&self) -> Result<LogicalDevice> {
         let device = self.find()?;
         start::once(&device)?;
@@ -152,10 +140,6 @@ impl DeviceSpec {
                 };
                 (info.clone(), Device::cuda(*index))
             }
-            Self::Remote(address, key) => {
-                let burn = super::remote::connect(address, key)?;
-                return Ok(self.of_another_machine(burn, address));
-            }
             Self::Limited(device, bytes) => return device.find()?.limited(*bytes),
             Self::Unknown(name) => return Err(unknown(name)),
         };
@@ -178,29 +162,6 @@ impl DeviceSpec {
             description,
             shared_by: 1,
         })
-    }
-
-    /// Whether it is a device of another machine.
-    pub(crate) fn is_remote(&self) -> bool {
-        match self {
-            Self::Remote(..) => true,
-            Self::Limited(device, _) => device.is_remote(),
-            _ => false,
-        }
-    }
-
-    fn of_another_machine(&self, burn: Device, address: &str) -> LogicalDevice {
-        LogicalDevice {
-            id: 0,
-            name: self.to_string(),
-            burn,
-            kind: DeviceKind::Physical,
-            backend: BackendKind::Remote,
-            capacity_bytes: None,
-            memory_limit: None,
-            description: format!("a device of another machine, served at {address}"),
-            shared_by: 1,
-        }
     }
 
     /// [`Self::resolve`] for the choice of the default device: the reason alone.

@@ -32,8 +32,7 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
     // Process-wide, as the backends are.
     static STARTED: LazyLock<Mutex<HashMap<String, std::result::Result<(), String>>>> =
         LazyLock::new(Mutex::default);
-    // A device of another machine was asked when it was reached, and may be reached again after it was lost.
-    if matches!(device.backend, BackendKind::Flex | BackendKind::Remote) {
+    if device.backend == BackendKind::Flex {
         return Ok(());
     }
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +42,7 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
         }
         kernels::count();
         stratoscope_gpu::guard_products();
-        guarded(LIMIT, {
+        guarded({
             let device = device.burn.clone();
             move || first_operation(&device)
         })
@@ -52,7 +51,7 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
 }
 
 /// One small sum, read back.
-pub(super) fn first_operation(device: &Device) -> std::result::Result<(), String> {
+fn first_operation(device: &Device) -> std::result::Result<(), String> {
     let sum = Tensor::<1>::from_floats([1.0, 2.0, 3.0], device).sum();
     let data = sum.try_into_data().map_err(|error| error.to_string())?;
     match data.as_slice::<f32>() {
@@ -62,10 +61,9 @@ pub(super) fn first_operation(device: &Device) -> std::result::Result<(), String
 }
 
 /// Runs on a thread of its own, with a limit; a panic is an error.
-pub(super) fn guarded<T: Send + 'static>(
-    limit: Duration,
-    work: impl FnOnce() -> std::result::Result<T, String> + Send + 'static,
-) -> std::result::Result<T, String> {
+fn guarded(
+    work: impl FnOnce() -> std::result::Result<(), String> + Send + 'static,
+) -> std::result::Result<(), String> {
     let (sender, receiver) = mpsc::channel();
     let run = move || {
         let outcome = panic::catch_unwind(AssertUnwindSafe(work))
@@ -77,10 +75,10 @@ pub(super) fn guarded<T: Send + 'static>(
         .name("device-start".to_owned())
         .spawn(run)
         .map_err(|error| format!("no thread could be started: {error}"))?;
-    match receiver.recv_timeout(limit) {
+    match receiver.recv_timeout(LIMIT) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
-            Err(format!("it did not answer within {} s", limit.as_secs()))
+            Err(format!("it did not answer within {} s", LIMIT.as_secs()))
         }
         Err(RecvTimeoutError::Disconnected) => Err("its thread ended without an answer".to_owned()),
     }
@@ -102,12 +100,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_its_first_line() {
-        assert_eq!(guarded(LIMIT, || Ok(1)), Ok(1));
-        let failed = || -> std::result::Result<(), String> { Err("no".to_owned()) };
-        assert_eq!(guarded(LIMIT, failed), Err("no".to_owned()));
-        let panics =
-            || -> std::result::Result<(), String> { panic!("no libnvrtc.so\nsecond line") };
-        assert_eq!(guarded(LIMIT, panics), Err("no libnvrtc.so".to_owned()));
+        assert_eq!(guarded(|| Ok(())), Ok(()));
+        assert_eq!(guarded(|| Err("no".to_owned())), Err("no".to_owned()));
+        let found = guarded(|| panic!("no libnvrtc.so\nsecond line"));
+        assert_eq!(found, Err("no libnvrtc.so".to_owned()));
     }
 
     #[test]

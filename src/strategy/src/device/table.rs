@@ -13,7 +13,6 @@ impl BackendKind {
             Self::Flex => "flex",
             Self::Wgpu => "wgpu",
             Self::Cuda => "cuda",
-            Self::Remote => "remote",
         }
     }
 }

@@ -45,9 +45,7 @@ impl MirroredStrategy {
     /// SC0915 for a count outside 1 to 64, SC0906 and SC0907 for the device.
     pub fn logical_on(device: impl Into<DeviceSpec>, count: impl IntoReplicaCount) -> Result<Self> {
         let count = count.checked()?;
-        let device = device.into();
-        of_this_machine(&device)?;
-        Ok(Self::with(split(&device.resolve()?, count)))
+        Ok(Self::with(split(&device.into().resolve()?, count)))
     }
 
     /// One replica on each of these devices: `on([cuda(0), cuda(1)])`. They may be of different
@@ -89,7 +87,6 @@ where
             &expects,
         ));
     }
-    specs.iter().try_for_each(of_this_machine)?;
     for (index, spec) in specs.iter().enumerate() {
         let name = spec.to_string();
         if specs[..index].iter().any(|other| other.to_string() == name) {
@@ -99,19 +96,6 @@ where
         }
     }
     specs.iter().map(DeviceSpec::resolve).collect()
-}
-
-/// SC0915 for a device of another machine: what replicas exchange would go there and back in each step.
-fn of_this_machine(spec: &DeviceSpec) -> Result<()> {
-    match spec.is_remote() {
-        true => Err(problem::bad_size(
-            "devices",
-            spec,
-            "devices of this machine: `remote(…)` is for `OneDeviceStrategy`, and `MultiWorkerMirroredStrategy` trains on \
-             several machines",
-        )),
-        false => Ok(()),
-    }
 }
 
 handle!(MirroredStrategy);

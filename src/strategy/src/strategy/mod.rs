@@ -437,7 +437,7 @@ fn split(device: &LogicalDevice, count: usize) -> Vec<LogicalDevice> {
         name: match device.backend {
             BackendKind::Flex => format!("cpu:{id}"),
             // Some machines have a real `cuda:1`, so the name of a share contains that of its device.
-            _ => format!("{}/{id}", device.name),
+            BackendKind::Wgpu | BackendKind::Cuda => format!("{}/{id}", device.name),
         },
         kind: DeviceKind::Logical,
         capacity_bytes: device.capacity_bytes.map(|bytes| bytes / shares),

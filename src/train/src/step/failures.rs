@@ -31,9 +31,6 @@ impl Kind {
                 "device is lost",
                 "device lost",
                 "device was lost",
-                // A device of another machine, of burn-remote 0.22.
-                "remote response channel closed",
-                "failed to read tensor",
             ],
         ),
         (
@@ -99,18 +96,7 @@ fn named(device: &str, said: &str, is_update: bool) -> Option<Box<Diagnostic>> {
             is_update,
         }
         .error(),
-        Kind::Lost if device.starts_with(BackendKind::Remote.prefix()) => DeviceLost {
-            device,
-            reason: format!("its server ended, was cut off or failed at an operation ({reason})"),
-            is_remote: true,
-        }
-        .error(),
-        Kind::Lost => DeviceLost {
-            device,
-            reason,
-            is_remote: false,
-        }
-        .error(),
+        Kind::Lost => DeviceLost { device, reason }.error(),
         Kind::NotCompiled => KernelNotCompiled { device, reason }.error(),
     })
 }
@@ -183,15 +169,6 @@ mod tests {
         );
         let refused = "A compilation error happened during launch\nCaused by:\n  WGSL compilation failed for kernel `k`: x";
         assert_eq!(code(refused), "SC0710");
-        let lost = failed(
-            "remote:gpu-box:4433",
-            "Failed to read tensor: RecvError(())",
-        );
-        assert_eq!(lost.code, "SC0709");
-        assert!(
-            lost.fixes[0].title.contains("stratoscope serve"),
-            "{lost:?}"
-        );
         assert_eq!(code("\nthe bus is on fire\nat 0"), "SC0907");
     }
 

@@ -16,7 +16,6 @@ pub(super) fn set(kind: BackendKind) {
         BackendKind::Flex => "flex",
         BackendKind::Wgpu => "wgpu",
         BackendKind::Cuda => "cuda",
-        BackendKind::Remote => return,
     };
     let is_free = *IS_FREE.get_or_init(|| std::env::var_os(VARIABLE).is_none());
     if is_free && std::env::var_os(VARIABLE).is_none_or(|now| now != name) {

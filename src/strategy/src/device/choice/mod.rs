@@ -60,8 +60,10 @@ impl Choice {
         match (self.by, self.device.backend) {
             (ChosenBy::Variable, _) => format!("set by {VARIABLE}"),
             (ChosenBy::Magic, _) => format!("set by {MAGIC}"),
+            (ChosenBy::Itself, BackendKind::Cuda | BackendKind::Wgpu) => {
+                "the best that works".to_owned()
+            }
             (ChosenBy::Itself, BackendKind::Flex) => "no GPU was found".to_owned(),
-            (ChosenBy::Itself, _) => "the best that works".to_owned(),
         }
     }
 
