@@ -53,6 +53,7 @@
 pub mod annotation;
 pub mod batch;
 mod choices;
+mod class_order;
 pub mod dataset;
 pub mod encoded;
 pub mod example;

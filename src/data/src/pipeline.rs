@@ -133,8 +133,8 @@ impl Dataset {
         self.filter(|example| !theirs.contains(&Content::of(example)))
     }
 
-    /// The examples of this data set, then those of `other`. Classes are those of both, in sorted order; a class that both
-    /// have is one class. The rows are numbered anew.
+    /// The examples of this data set, then those of `other`. A class that both have is one class. If one of them has all
+    /// classes, they have its order, else they are sorted. The rows get new numbers.
     ///
     /// ```
     /// use stratoscope_data::Dataset;
@@ -171,14 +171,7 @@ impl Dataset {
             let (given, expects) = (kinds[other].words(), kinds[0].words());
             return Err(problem::bad_size(place, &what, given, &expects));
         }
-        let names = parts
-            .iter()
-            .flat_map(|part| &part.label_names)
-            .map(String::as_str);
-        let names = match parts.iter().any(Dataset::is_tagged) {
-            true => sorted_tags(names),
-            false => sorted_label_names(names),
-        };
+        let names = Self::names_of_all(&parts);
         let mut whole = Self {
             examples: Vec::new(),
             label_names: names.clone(),
@@ -208,6 +201,24 @@ impl Dataset {
             }
         }
         Ok(whole)
+    }
+
+    /// The classes of all parts: in the order of the first part that has all of them, which may be one that a file has or
+    /// that was asked for; else sorted.
+    fn names_of_all(parts: &[Dataset]) -> Vec<String> {
+        let names = parts.iter().flat_map(|part| &part.label_names);
+        let names: HashSet<&str> = names.map(String::as_str).collect();
+        let mut lists = parts.iter().map(|part| &part.label_names);
+        let has_all = |list: &&Vec<String>| {
+            list.len() == names.len() && list.iter().collect::<HashSet<_>>().len() == names.len()
+        };
+        if let Some(whole) = lists.find(has_all) {
+            return whole.clone();
+        }
+        match parts.iter().any(Dataset::is_tagged) {
+            true => sorted_tags(names.into_iter()),
+            false => sorted_label_names(names.into_iter()),
+        }
     }
 
     /// All examples `count` times, one pass after the other.

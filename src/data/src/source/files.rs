@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
+use crate::class_order::ClassOrder;
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -14,30 +15,59 @@ const MOST: usize = 10_000;
 /// Signs of a pattern.
 const SIGNS: [char; 3] = ['*', '?', '['];
 
+/// The rows of one file.
+pub(super) struct FileRows {
+    pub(super) data: Dataset,
+    /// The classes in the order that the file has for them, where it has one: the numbers of the rows are these.
+    pub(super) class_names: Option<Vec<String>>,
+}
+
+impl From<Dataset> for FileRows {
+    fn from(data: Dataset) -> Self {
+        Self {
+            data,
+            class_names: None,
+        }
+    }
+}
+
 /// Reads a file by `one`; where the path is a pattern and no file has that name, each file that it names, in the order of
-/// their names, as one data set.
+/// their names, as one data set. Classes keep the numbers that their files have for them.
 ///
 /// # Errors
-/// SC0911 for a pattern that names no file, or is none; what `one` ends with; SC0915 for files of different kinds.
-pub(super) fn read(
+/// SC0911 for a pattern that names no file, or is none, and for files that number their classes differently; what `one`
+/// ends with; SC0913 for a class that is not among those that the other files name; SC0915 for files of different kinds.
+pub(super) fn read<R: Into<FileRows>>(
     call: &str,
     path: &Path,
-    one: impl Fn(&Path) -> Result<Dataset>,
+    one: impl Fn(&Path) -> Result<R>,
 ) -> Result<Dataset> {
-    let of_file = |path: &Path| {
-        let mut data = one(path)?;
+    let of_file = |path: &Path| -> Result<FileRows> {
+        let mut rows: FileRows = one(path)?.into();
         let file: Arc<str> = path.to_string_lossy().into();
-        for example in &mut data.examples {
+        for example in &mut rows.data.examples {
             example.file = Some(Arc::clone(&file));
         }
-        Ok(data)
+        Ok(rows)
     };
     if !is_pattern(path) {
-        return of_file(path);
+        return of_file(path).map(|rows| rows.data);
     }
-    let files = named(call, path)?;
-    let parts: Result<Vec<Dataset>> = files.iter().map(|file| of_file(file)).collect();
-    Dataset::of_parts(parts?, path.to_string_lossy().into_owned())
+    let (mut parts, mut order) = (Vec::new(), ClassOrder::default());
+    for file in named(call, path)? {
+        let FileRows { data, class_names } = of_file(&file)?;
+        if let Some(names) = class_names {
+            let name = file.to_string_lossy();
+            let agreed = order.add(&name, &names);
+            agreed.map_err(|reason| problem::unreadable(call, &name, None, reason))?;
+        }
+        parts.push(data);
+    }
+    let whole = Dataset::of_parts(parts, path.to_string_lossy().into_owned())?;
+    match order.into_names() {
+        Some(names) => whole.with_label_names(&names),
+        None => Ok(whole),
+    }
 }
 
 fn is_pattern(path: &Path) -> bool {

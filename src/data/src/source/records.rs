@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use stratoscope_diagnostics::Result;
 
 use super::columns::LabelColumn;
+use super::files::FileRows;
 use super::jsonl::question_columns;
 use super::squad::Question;
 use super::typed_rows::ReadAs;
@@ -91,12 +92,12 @@ pub(super) trait Rows {
 
 impl Records {
     /// The data set that the columns make.
-    pub(super) fn dataset(&self, rows: &mut dyn Rows) -> Result<Dataset> {
+    pub(super) fn dataset(&self, rows: &mut dyn Rows) -> Result<FileRows> {
         if let Some([words, tags]) = self.words_and_tags() {
             return self.sentences(rows, words, tags);
         }
         if let Some(columns) = question_columns(&self.header()) {
-            return self.questions(rows, columns);
+            return self.questions(rows, columns).map(FileRows::from);
         }
         self.table(rows, &Columns::new())
     }
@@ -131,7 +132,7 @@ impl Records {
     }
 
     /// Texts with labels.
-    pub(super) fn table(&self, rows: &mut dyn Rows, columns: &Columns) -> Result<Dataset> {
+    pub(super) fn table(&self, rows: &mut dyn Rows, columns: &Columns) -> Result<FileRows> {
         let header = self.columns.iter().map(|it| it.name.clone());
         let chosen = columns.choose(self.call, &self.source, &header.collect::<Vec<_>>())?;
         let wanted = chosen.columns();
@@ -163,13 +164,13 @@ impl Records {
         let data = table.dataset(columns)?;
         match chosen.label {
             // The label is the number of a choice, whatever name it has.
-            _ if data.has_choices() => Ok(data),
+            _ if data.has_choices() => Ok(data.into()),
             LabelColumn::Class(label) | LabelColumn::Several(label) => self.numbered(data, label),
-            LabelColumn::Value(_) | LabelColumn::Absent => Ok(data),
+            LabelColumn::Value(_) | LabelColumn::Absent => Ok(data.into()),
         }
     }
 
-    fn sentences(&self, rows: &mut dyn Rows, words: usize, tags: usize) -> Result<Dataset> {
+    fn sentences(&self, rows: &mut dyn Rows, words: usize, tags: usize) -> Result<FileRows> {
         let mut sentences = Vec::new();
         rows.each(self, &[words, tags], &mut |row, values| {
             let texts = |at: usize, column| -> Result<Vec<String>> {
@@ -193,10 +194,13 @@ impl Records {
     }
 
     /// The classes in the order that the file has for a column, if it has one.
-    fn numbered(&self, data: Dataset, column: usize) -> Result<Dataset> {
+    fn numbered(&self, data: Dataset, column: usize) -> Result<FileRows> {
         match self.names.get(self.name(column)) {
-            Some(names) => data.with_label_names(names),
-            None => Ok(data),
+            Some(names) => Ok(FileRows {
+                data: data.with_label_names(names)?,
+                class_names: Some(names.clone()),
+            }),
+            None => Ok(data.into()),
         }
     }
 
@@ -333,7 +337,8 @@ pub(super) fn class_names(metadata: &str) -> Option<HashMap<String, Vec<String>>
     let metadata: Json = serde_json::from_str(metadata).ok()?;
     let features = metadata.pointer("/info/features")?.as_object()?;
     let names = features.iter().filter_map(|(column, feature)| {
-        let feature = feature.get("feature").unwrap_or(feature);
+        // Older versions write a list of one feature for a list.
+        let feature = feature.get("feature").or(feature.get(0)).unwrap_or(feature);
         let names = feature.get("names")?.as_array()?.iter();
         let names: Option<Vec<String>> = names.map(|it| Some(it.as_str()?.to_owned())).collect();
         Some((column.clone(), names?))

@@ -42,8 +42,8 @@ pub(super) struct Index {
     pub(super) choices: Option<usize>,
     /// Whether some question has no answer.
     pub(super) has_unanswerable: bool,
-    /// Whether the path is that of the file, and no pattern.
-    pub(super) is_one: bool,
+    /// The classes in the order that the files have for them, where they have one.
+    pub(super) class_order: Option<Vec<String>>,
 }
 
 /// A file as it was when it was looked through.
@@ -94,12 +94,6 @@ impl Index {
     /// How many files there are.
     pub(super) fn files(&self) -> usize {
         self.files.len()
-    }
-
-    /// The classes in the order that the file has for them. Files of a pattern have theirs sorted, as in memory.
-    pub(super) fn class_names(&self) -> Option<&[String]> {
-        let file = self.files.first().filter(|_| self.is_one);
-        file?.layout.class_names()
     }
 
     /// Whether rows are pairs of texts.

@@ -206,6 +206,8 @@ impl Layout {
     pub(super) fn class_names(&self) -> Option<&[String]> {
         let label = match self.meaning.as_ref()? {
             Meaning::Lists([_, tags]) => *tags,
+            // The label is the number of a choice, whatever name it has.
+            Meaning::Texts(chosen) if !chosen.choices.is_empty() => return None,
             Meaning::Texts(chosen) => match chosen.label {
                 LabelColumn::Class(label) | LabelColumn::Several(label) => label,
                 LabelColumn::Value(_) | LabelColumn::Absent => return None,

@@ -193,7 +193,7 @@ impl Stream {
             buffer: BUFFER,
             auto_shard: AutoShardPolicy::default(),
         };
-        match index.class_names() {
+        match &index.class_order {
             Some(names) => stream.with_label_names(names),
             None => Ok(stream),
         }

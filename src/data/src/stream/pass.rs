@@ -13,6 +13,7 @@ use super::order::BLOCK;
 use super::row::{Bad, Given, Row};
 use super::rows::{At, Format, RawRows};
 use crate::choices::unfit;
+use crate::class_order::ClassOrder;
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
 use crate::example::Example;
 use crate::problem;
@@ -44,6 +45,7 @@ impl Index {
             bytes: 0,
             skipped: SkippedRows::default(),
             classes: Classes::default(),
+            order: ClassOrder::default(),
             values: None,
             weights: None,
             choices: None,
@@ -51,12 +53,10 @@ impl Index {
             has_unanswerable: false,
             work: Work::begin(verb, total, Unit::Bytes),
         };
-        let is_one = paths == [path];
         for path in paths {
             pass.file(path)?;
         }
-        let index = pass.finished(path.display().to_string())?;
-        Ok(Self { is_one, ..index })
+        pass.finished(path.display().to_string())
     }
 }
 
@@ -71,6 +71,8 @@ struct Pass<'c> {
     bytes: u64,
     skipped: SkippedRows,
     classes: Classes,
+    /// The classes that the files name.
+    order: ClassOrder,
     values: Option<(f32, f32)>,
     weights: Option<(f32, f32)>,
     /// How many texts the first row has to choose from.
@@ -107,8 +109,9 @@ impl Pass<'_> {
         let rows = RawRows::open(&path, self.format);
         let mut rows = rows.map_err(|error| unreadable(error.to_string()))?;
         let mut layout = Layout::begin(self.format, &name, self.columns, &mut rows)?;
-        for name in layout.class_names().into_iter().flatten() {
-            self.classes.know(name);
+        if let Some(names) = layout.class_names() {
+            self.order.add(&name, names).map_err(unreadable)?;
+            names.iter().for_each(|name| self.classes.know(name));
         }
         let begin = rows.here();
         let before = self.rows;
@@ -301,7 +304,7 @@ impl Pass<'_> {
             has_label_sets: self.columns.has_label_sets(),
             choices: self.choices,
             has_unanswerable: self.has_unanswerable,
-            is_one: false,
+            class_order: self.order.into_names(),
             source,
             files: self.files,
             blocks: self.blocks,
