@@ -98,14 +98,8 @@ impl Calibration {
             x: "probability of the prediction".to_owned(),
             y: "share of right ones".to_owned(),
             ..Chart::of(Content::Lines(vec![
-                Series {
-                    name: "model".to_owned(),
-                    points: points.collect(),
-                },
-                Series {
-                    name: "calibrated".to_owned(),
-                    points: vec![(first, first), (1.0, 1.0)],
-                },
+                Series::new("model", points.collect()),
+                Series::new("calibrated", vec![(first, first), (1.0, 1.0)]),
             ]))
         }
     }

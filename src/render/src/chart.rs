@@ -5,8 +5,18 @@
 //! values that were.
 
 mod axis;
+mod cells;
+mod elements;
+mod figure;
+mod grid;
+mod small;
 mod svg;
 mod text;
+
+pub use axis::Scale;
+pub use figure::Figure;
+pub use grid::Grid;
+pub use small::{Sparkline, bars};
 
 /// A chart: what is drawn, and the words around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +29,20 @@ pub struct Chart {
     pub x: String,
     /// Beside the vertical axis.
     pub y: String,
+    /// How the horizontal axis of lines and points is laid out.
+    pub x_scale: Scale,
+    /// The same of the vertical axis.
+    pub y_scale: Scale,
+    /// Events along the horizontal axis of lines.
+    pub markers: Vec<Marker>,
+    /// Width and height in pixels.
+    pub size: (f64, f64),
+    /// Read out instead of [`Chart::summary`]; may be empty.
+    pub description: String,
 }
+
+/// The size of a chart that stands alone.
+const SIZE: (f64, f64) = (560.0, 320.0);
 
 /// What a chart draws.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,10 +65,46 @@ pub enum Content {
 /// Points that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Shown in the legend where there are several.
+    /// Shown in the legend of a chart with several series, unless this one has no points.
     pub name: String,
     /// Horizontal and vertical values.
     pub points: Vec<(f64, f64)>,
+    /// Whether a line has a mark at each point.
+    pub has_marks: bool,
+}
+
+/// An event along the horizontal axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Marker {
+    /// Where it is.
+    pub at: f64,
+    /// What happened.
+    pub kind: MarkerKind,
+}
+
+/// What happened at a [`Marker`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerKind {
+    /// A setting was changed.
+    Change,
+    /// The result was the best one.
+    Best,
+}
+
+impl MarkerKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Best => "best",
+        }
+    }
+
+    fn color(self) -> &'static str {
+        match self {
+            Self::Change => elements::SERIES[3],
+            Self::Best => elements::SERIES[2],
+        }
+    }
 }
 
 /// A bar of a histogram.
@@ -60,6 +119,36 @@ pub struct Bar {
 }
 
 impl Series {
+    /// Points without marks.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            has_marks: false,
+        }
+    }
+
+    /// The same with a mark at each point of the line.
+    pub fn marked(mut self) -> Self {
+        self.has_marks = true;
+        self
+    }
+
+    fn has_points(&self) -> bool {
+        self.finite().next().is_some()
+    }
+
+    /// How the line begins and ends, in words: `training from 2.1 to 0.4`. `None` if there is nothing to draw.
+    fn ends(&self) -> Option<String> {
+        let first = self.finite().next()?.1;
+        let last = self.finite().last()?.1;
+        let ends = format!("from {} to {}", axis::short(first), axis::short(last));
+        Some(match self.name.is_empty() {
+            true => ends,
+            false => format!("{} {ends}", self.name),
+        })
+    }
+
     /// The points with two finite numbers.
     fn finite(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         let points = self.points.iter().copied();
@@ -75,6 +164,22 @@ impl Chart {
             title: String::new(),
             x: String::new(),
             y: String::new(),
+            x_scale: Scale::Values,
+            y_scale: Scale::Values,
+            markers: Vec::new(),
+            size: SIZE,
+            description: String::new(),
+        }
+    }
+
+    /// Whether there is a finite number to draw.
+    pub fn has_points(&self) -> bool {
+        match &self.content {
+            Content::Lines(series) | Content::Points(series) => {
+                series.iter().any(Series::has_points)
+            }
+            Content::Bars { bars, .. } => bars.iter().any(|bar| bar.count > 0),
+            Content::Cells(rows) => rows.iter().flatten().any(|value| value.is_finite()),
         }
     }
 
@@ -90,8 +195,19 @@ impl Chart {
 
     /// What the chart shows in a sentence, to be read out.
     pub fn summary(&self) -> String {
+        if !self.description.is_empty() {
+            return self.description.clone();
+        }
         let what = match &self.content {
-            Content::Lines(series) => format!("{} of {}", kind(series, "line"), points(series)),
+            Content::Lines(series) => {
+                let ends = series.iter().take(MAX_READ_OUT).filter_map(Series::ends);
+                let marks = self.markers.iter().take(MAX_READ_OUT).map(Marker::words);
+                let drawn = series.iter().filter(|each| each.has_points()).count();
+                let lines = crate::text::count(drawn, "line");
+                let lines = format!("{lines} of {}", points(series));
+                let parts = std::iter::once(lines).chain(ends).chain(marks);
+                parts.collect::<Vec<_>>().join("; ")
+            }
             Content::Points(series) => format!("scatter plot of {}", points(series)),
             Content::Bars { bars, .. } => format!("histogram of {} bars", bars.len()),
             Content::Cells(rows) => {
@@ -106,8 +222,14 @@ impl Chart {
     }
 }
 
-fn kind(series: &[Series], noun: &str) -> String {
-    crate::text::count(series.len(), noun)
+/// Lines and markers that are read out; of more, the first ones.
+const MAX_READ_OUT: usize = 6;
+
+impl Marker {
+    /// `best at 40`.
+    fn words(&self) -> String {
+        format!("{} at {}", self.kind.name(), axis::short(self.at))
+    }
 }
 
 fn points(series: &[Series]) -> String {

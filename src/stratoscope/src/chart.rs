@@ -270,10 +270,7 @@ impl IntoBundle for Chart {
 }
 
 fn series(points: Vec<(f64, f64)>) -> Series {
-    Series {
-        name: String::new(),
-        points,
-    }
+    Series::new("", points)
 }
 
 fn numbered(values: &[f64]) -> Vec<(f64, f64)> {

@@ -146,18 +146,16 @@ pub fn html_and_plain(html: impl Into<String>, text: impl Into<String>) -> MimeB
 /// A picture as SVG, and as HTML that contains it as an image. In a notebook that is not trusted, JupyterLab shows no SVG
 /// and removes `<svg>` from HTML, but not an image with its data.
 pub(crate) fn svg(picture: &str, alt: &str) -> MimeBundle {
-    svg_of_panels(picture, &[picture], alt)
+    let source = address(picture);
+    let image =
+        format!("<img alt=\"{alt}\" style=\"max-width:100%;vertical-align:top\" src=\"{source}\">");
+    svg_and_html(picture.to_owned(), image)
 }
 
-/// The same for a picture with separate panels: in HTML they are placed side by side as the width allows, each in its own
-/// size, so that texts stay large enough.
-pub(crate) fn svg_of_panels<S: AsRef<str>>(picture: &str, panels: &[S], alt: &str) -> MimeBundle {
-    let images = panels.iter().map(|panel| {
-        let source = address(panel.as_ref());
-        format!("<img alt=\"{alt}\" style=\"max-width:100%;vertical-align:top\" src=\"{source}\">")
-    });
-    let mut bundle = with("image/svg+xml", picture.to_owned());
-    bundle.extend(with("text/html", images.collect()));
+/// A picture as SVG, and as HTML that shows the same.
+pub(crate) fn svg_and_html(picture: String, html: String) -> MimeBundle {
+    let mut bundle = with("image/svg+xml", picture);
+    bundle.extend(with("text/html", html));
     bundle
 }
 

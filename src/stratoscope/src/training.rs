@@ -7,13 +7,13 @@ use stratoscope_train::{
     Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
-    HalfPrecision, History, LoraReceipt, MemoryPlan, Model, Network, Predictions, RatePlan,
-    Rewound, Run, RunReport, Sequential, Stop, Summary,
+    HalfPrecision, History, LoraReceipt, MemoryPlan, Model, Network, Picture, Predictions,
+    RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{
-    IntoBundle, PLACEMENT, cards, display, html_and_plain, plain, show, svg, svg_of_panels,
+    IntoBundle, PLACEMENT, cards, display, html_and_plain, plain, show, svg_and_html,
 };
 use crate::progress::Plot;
 
@@ -29,15 +29,17 @@ cards!(
     Summary,
 );
 
+fn drawn(picture: Picture) -> MimeBundle {
+    let mut bundle = plain(picture.plain);
+    if !picture.svg.is_empty() {
+        bundle.extend(svg_and_html(picture.svg, picture.html));
+    }
+    bundle
+}
+
 impl Plot for History {
     fn plot(&self) {
-        let picture = self.picture();
-        let mut bundle = plain(picture.plain);
-        if !picture.svg.is_empty() {
-            let alt = "curves of the run";
-            bundle.extend(svg_of_panels(&picture.svg, &picture.panels, alt));
-        }
-        show(bundle, None, false);
+        show(drawn(self.picture()), None, false);
     }
 }
 
@@ -150,12 +152,7 @@ impl IntoBundle for Rewound {
 
 impl IntoBundle for RatePlan {
     fn bundle(&self) -> MimeBundle {
-        let picture = self.picture();
-        let mut bundle = plain(picture.plain);
-        if !picture.svg.is_empty() {
-            bundle.extend(svg(&picture.svg, "the learning rate over the run"));
-        }
-        bundle
+        drawn(self.picture())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Charts as text, for terminals and for readers without pictures.
 
 use super::axis::{Axis, short};
-use super::{Bar, Chart, Content, Series};
+use super::{Bar, Chart, Content, Marker, Series};
 use crate::text::{count, excerpt, thousands};
 
 /// Columns of a drawing.
@@ -24,7 +24,11 @@ pub(super) fn draw(chart: &Chart) -> String {
         lines.push(axes.join(", "));
     }
     match &chart.content {
-        Content::Lines(series) => lines.extend(series.iter().flat_map(sparkline)),
+        Content::Lines(series) => {
+            lines.extend(series.iter().flat_map(sparkline));
+            let markers: Vec<String> = chart.markers.iter().map(Marker::words).collect();
+            lines.extend((!markers.is_empty()).then(|| excerpt(&markers.join(", "), COLUMNS)));
+        }
         Content::Points(series) => lines.extend(scatter(series)),
         Content::Bars { bars, missing } => {
             lines.extend(histogram(bars));
@@ -96,8 +100,8 @@ fn scatter(series: &[Series]) -> Vec<String> {
         .map(|line| format!("│{}", line.into_iter().collect::<String>().trim_end()))
         .collect();
     lines.push(format!("└{}", "─".repeat(COLUMNS)));
-    let range = |axis: Axis| format!("{} to {}", short(axis.low), short(axis.high));
-    lines.push(format!("x from {}, y from {}", range(x), range(y)));
+    let range = |axis: &Axis| format!("{} to {}", short(axis.low), short(axis.high));
+    lines.push(format!("x from {}, y from {}", range(&x), range(&y)));
     if series.len() > 1 {
         let names = series.iter().enumerate();
         let names = names
@@ -130,7 +134,7 @@ fn histogram(bars: &[Bar]) -> Vec<String> {
 }
 
 fn heatmap(rows: &[Vec<f64>]) -> Vec<String> {
-    let cells = super::svg::averaged(rows);
+    let cells = super::cells::averaged(rows);
     let values = || cells.iter().flatten().copied().filter(|it| it.is_finite());
     let axis = Axis::of(values(), 0.0);
     let shade = |value: &f64| match value.is_finite() {

@@ -57,11 +57,11 @@ impl ScalingPrediction {
 
     /// The efficiency of each pattern.
     fn chart(&self) -> Chart {
-        let series = self.patterns.iter().map(|(pattern, line)| Series {
-            name: pattern.name().to_owned(),
-            points: (line.iter())
-                .map(|(workers, efficiency)| ((*workers as f64).log2(), 100.0 * efficiency))
-                .collect(),
+        let series = self.patterns.iter().map(|(pattern, line)| {
+            let points = line
+                .iter()
+                .map(|(workers, efficiency)| ((*workers as f64).log2(), 100.0 * efficiency));
+            Series::new(pattern.name(), points.collect())
         });
         let last = self.rows.last().map_or(1, |row| row.workers);
         Chart {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use stratoscope_render::html::{picture, prose};
+use stratoscope_render::html::prose;
 use stratoscope_render::text;
 
 use crate::report::history::{Edit, History};
@@ -134,7 +134,7 @@ impl Comparison {
                 prose(&line)
             )
         });
-        lines.collect::<String>() + &picture(&self.picture().svg, "the losses of the runs")
+        lines.collect::<String>() + &self.picture().html
     }
 }
 

@@ -1,125 +1,66 @@
-//! The curves of a run as a picture: loss, metrics, learning rate, one panel each.
+//! The curves of a run as charts: loss, metrics, learning rate, one chart each.
 
-use plotters::style::RGBColor;
+use stratoscope_render::chart::{Chart, Content, Figure, Marker, MarkerKind, Scale, Series};
 
 use crate::report::history::History;
 use crate::schedule::{RatePlan, short};
-
-mod axis;
-mod draw;
-
-use axis::Axis;
-use draw::{TRAINING, VALIDATION};
 
 /// A picture and what front ends without pictures show.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// The picture as SVG; empty if there is nothing to draw.
     pub svg: String,
-    /// Each of its panels alone, for pages that arrange them by their own width.
-    pub panels: Vec<String>,
+    /// The same for a page, as HTML: an image for each chart, side by side as far as the page is wide.
+    pub html: String,
     /// The same in words.
     pub plain: String,
 }
 
 /// A curve of more points is thinned out: no picture is wide enough to show more.
-const MOST_POINTS: usize = 400;
-
-/// A line of a panel: its name, its points (optimizer step, value).
-struct Curve {
-    name: String,
-    color: RGBColor,
-    points: Vec<(f64, f64)>,
-    /// Points that are few are marked.
-    marked: bool,
-}
-
-/// Curves over the same steps.
-struct Panel {
-    title: String,
-    curves: Vec<Curve>,
-    /// Whether the axis begins at 0.
-    from_zero: bool,
-    /// The steps after which the run was changed.
-    edits: Vec<f64>,
-}
-
-impl Panel {
-    fn points(&self) -> impl Iterator<Item = &(f64, f64)> {
-        self.curves.iter().flat_map(|curve| &curve.points)
-    }
-
-    fn steps(&self) -> Axis {
-        Axis::of_steps(self.points().map(|point| point.0))
-    }
-
-    fn values(&self) -> Axis {
-        let values = self.points().map(|point| point.1);
-        match self.from_zero {
-            true => Axis::from_zero(values),
-            false => Axis::of_values(values),
-        }
-    }
-
-    fn of(title: &str, curves: Vec<Curve>) -> Self {
-        Self {
-            title: title.to_owned(),
-            curves,
-            from_zero: false,
-            edits: Vec::new(),
-        }
-    }
-
-    /// The rates of a run. A rate that never changes is named.
-    fn of_rates(title: &str, rates: Vec<(f64, f64)>) -> Self {
-        let title = match rates.first() {
-            Some(&(_, first)) if rates.iter().all(|(_, rate)| *rate == first) => {
-                format!("learning rate: constant {}", short(first))
-            }
-            _ => title.to_owned(),
-        };
-        Self {
-            title,
-            curves: vec![alone(rates)],
-            from_zero: true,
-            edits: Vec::new(),
-        }
-    }
-}
+const MAX_POINTS: usize = 400;
+/// Width and height of a chart in pixels. Three stand side by side in a notebook on a wide screen.
+const SIZE: (f64, f64) = (400.0, 270.0);
 
 /// Points of a curve: optimizer step and value.
 type Points = Vec<(f64, f64)>;
 
 impl History {
-    /// The curves of loss, metrics and learning rate over the optimizer steps.
+    /// The curves of loss, metrics and learning rate over the optimizer steps. Dashed lines mark changes of the run and the
+    /// best epoch.
     pub fn picture(&self) -> Picture {
-        picture(self.panels(), self.to_plain())
+        picture(self.charts(), "curves of the run", self.to_plain())
     }
 
-    fn panels(&self) -> Vec<Panel> {
-        let training = |points: Vec<(f64, f64)>, marked| Curve {
-            name: "training".to_owned(),
-            color: TRAINING,
-            points,
-            marked,
-        };
-        let validation = |points: Vec<(f64, f64)>| Curve {
-            name: "validation".to_owned(),
-            color: VALIDATION,
-            points,
-            marked: true,
-        };
+    fn charts(&self) -> Vec<Chart> {
         let (losses, rates) = self.of_steps();
+        let mut charts = self.of_epochs(averaged(losses));
+        charts.push(chart_of_rates("learning rate", picked(rates)));
+        let norms = self
+            .executions
+            .iter()
+            .filter_map(|record| Some((record.step as f64, record.gradient_norm?)));
+        let norms = Series::new("", averaged(norms.collect()));
+        charts.push(chart("gradient norm before clipping", vec![norms]));
+        let changes = self.edits.iter().map(|edit| Marker {
+            at: edit.step as f64,
+            kind: MarkerKind::Change,
+        });
+        for chart in &mut charts {
+            chart.markers.extend(changes.clone());
+        }
+        charts
+    }
+
+    /// Loss and metrics, of training and of validation, with a mark at the best epoch.
+    fn of_epochs(&self, losses: Points) -> Vec<Chart> {
         let validated = self
             .epochs
             .iter()
             .filter_map(|record| Some((self.end(record.epoch), record.validation.as_ref()?.loss)));
-        let mut panels = vec![Panel::of(
+        let mut charts = vec![measured(
             "loss",
-            vec![
-                training(averaged(losses), false),
-                validation(validated.collect()),
-            ],
+            Series::new("training", losses),
+            validated.collect(),
         )];
         let metrics = self
             .epochs
@@ -133,23 +74,17 @@ impl History {
                 let metrics = &record.validation.as_ref()?.metrics;
                 Some((self.end(record.epoch), metrics.get(index)?.value?))
             });
-            let curves = vec![
-                training(trained.collect(), true),
-                validation(validated.collect()),
-            ];
-            panels.push(Panel::of(metric.name, curves));
+            let trained = Series::new("training", trained.collect()).marked();
+            charts.push(measured(metric.name, trained, validated.collect()));
         }
-        panels.push(Panel::of_rates("learning rate", picked(rates)));
-        let norms = self
-            .executions
-            .iter()
-            .filter_map(|record| Some((record.step as f64, record.gradient_norm?)));
-        let norms = vec![alone(averaged(norms.collect()))];
-        panels.push(Panel::of("gradient norm before clipping", norms));
-        for panel in &mut panels {
-            panel.edits = self.edits.iter().map(|edit| edit.step as f64).collect();
+        let best = self.best_epoch.map(|epoch| Marker {
+            at: self.end(epoch),
+            kind: MarkerKind::Best,
+        });
+        for chart in &mut charts {
+            chart.markers.extend(best);
         }
-        panels
+        charts
     }
 
     /// The step at the end of an epoch.
@@ -181,68 +116,82 @@ impl History {
     }
 }
 
-/// The training losses of two runs in one panel.
+/// The training losses of two runs in one chart.
 pub(crate) fn losses_beside(histories: [&History; 2], names: [&str; 2], plain: String) -> Picture {
-    let curves = histories.iter().zip(names).zip([TRAINING, VALIDATION]);
-    let curves = curves.map(|((history, name), color)| Curve {
-        name: name.to_owned(),
-        color,
-        points: averaged(history.of_steps().0),
-        marked: false,
-    });
-    picture(vec![Panel::of("loss", curves.collect())], plain)
+    let curves = histories.iter().zip(names);
+    let curves = curves.map(|(history, name)| Series::new(name, averaged(history.of_steps().0)));
+    let charts = vec![chart("loss", curves.collect())];
+    picture(charts, "the losses of the runs", plain)
 }
 
 impl RatePlan {
     /// The rate over the optimizer steps of the run, before the run.
     pub fn picture(&self) -> Picture {
-        let points = self.points(MOST_POINTS as u64).into_iter();
+        let points = self.points(MAX_POINTS as u64).into_iter();
         let points = points.map(|(step, rate)| (step as f64, rate)).collect();
-        let panel = Panel::of_rates(&self.schedule.to_string(), points);
+        let chart = chart_of_rates(&self.schedule.to_string(), points);
         let plain = match self.schedule.is_constant() {
             true => self.to_string(),
             false => format!("{}: {self}", self.schedule),
         };
-        picture(vec![panel], plain)
+        picture(vec![chart], "the learning rate over the run", plain)
     }
 }
 
-/// The picture of all panels that have a point. What is not a number is left out.
-fn picture(mut panels: Vec<Panel>, plain: String) -> Picture {
-    for panel in &mut panels {
-        for curve in &mut panel.curves {
-            curve.points.retain(|(x, y)| x.is_finite() && y.is_finite());
-        }
-        panel.curves.retain(|curve| !curve.points.is_empty());
+/// Training and, where it was measured, validation.
+fn measured(title: &str, training: Series, validation: Points) -> Chart {
+    let mut curves = vec![training];
+    if !validation.is_empty() {
+        curves.push(Series::new("validation", validation).marked());
     }
-    panels.retain(|panel| !panel.curves.is_empty());
-    let svg = match panels.is_empty() {
-        true => String::new(),
-        false => draw::together(&panels),
+    chart(title, curves)
+}
+
+/// A chart over the optimizer steps, of the finite values.
+fn chart(title: &str, mut curves: Vec<Series>) -> Chart {
+    for curve in &mut curves {
+        curve.points.retain(|(x, y)| x.is_finite() && y.is_finite());
+    }
+    Chart {
+        title: title.to_owned(),
+        x: "optimizer step".to_owned(),
+        x_scale: Scale::Steps,
+        size: SIZE,
+        ..Chart::of(Content::Lines(curves))
+    }
+}
+
+/// The rates of a run. The title names a rate that never changes.
+fn chart_of_rates(title: &str, rates: Points) -> Chart {
+    let title = match rates.first() {
+        Some(&(_, first)) if rates.iter().all(|(_, rate)| *rate == first) => {
+            format!("learning rate: constant {}", short(first))
+        }
+        _ => title.to_owned(),
     };
+    Chart {
+        y_scale: Scale::FromZero,
+        ..chart(&title, vec![Series::new("", rates)])
+    }
+}
+
+/// The picture of all charts that have a point.
+fn picture(mut charts: Vec<Chart>, title: &str, plain: String) -> Picture {
+    charts.retain(Chart::has_points);
+    let figure = Figure(charts);
     Picture {
-        svg,
-        panels: panels.iter().map(draw::alone).collect(),
+        svg: figure.svg(title),
+        html: figure.html(),
         plain,
     }
 }
 
-/// The only curve of its panel, which needs no name.
-fn alone(points: Vec<(f64, f64)>) -> Curve {
-    Curve {
-        name: String::new(),
-        color: TRAINING,
-        points,
-        marked: false,
-    }
-}
-
-/// Each point the mean of as many neighbors as are needed for [`MOST_POINTS`].
+/// Each point the mean of as many neighbors as are needed for [`MAX_POINTS`].
 fn averaged(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    if points.len() <= MOST_POINTS {
+    if points.len() <= MAX_POINTS {
         return points;
     }
-    let chunks = points.chunks(points.len().div_ceil(MOST_POINTS));
+    let chunks = points.chunks(points.len().div_ceil(MAX_POINTS));
     let mean = |chunk: &[(f64, f64)]| {
         let values = chunk.iter().map(|point| point.1).sum::<f64>();
         let last = chunk.last().map_or(0.0, |point| point.0);
@@ -253,18 +202,18 @@ fn averaged(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 
 /// Some of the points, the first and the last among them; none is changed.
 fn picked(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    if points.len() <= MOST_POINTS {
+    if points.len() <= MAX_POINTS {
         return points;
     }
     let last = points.len() - 1;
-    let index = |nth: usize| nth * last / (MOST_POINTS - 1);
-    (0..MOST_POINTS).map(|nth| points[index(nth)]).collect()
+    let index = |nth: usize| nth * last / (MAX_POINTS - 1);
+    (0..MAX_POINTS).map(|nth| points[index(nth)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::history::{EpochRecord, ExecutionRecord, Measured, StepRecord};
+    use crate::report::history::{Edit, EpochRecord, ExecutionRecord, Measured, StepRecord};
 
     fn history(losses: &[f64]) -> History {
         let mut history = History::new("cpu:0".to_owned());
@@ -326,7 +275,7 @@ mod tests {
         let svg = history(&[f64::NAN, f64::INFINITY]).picture().svg;
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         let empty = History::new(String::new()).picture();
-        assert!(empty.svg.is_empty() && empty.panels.is_empty());
+        assert!(empty.svg.is_empty() && empty.html.is_empty());
     }
 
     /// The `y` of every point of the polylines.
@@ -342,16 +291,16 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_a_line_at_its_value() {
-        let picture = history(&[2.0, 1.5, 1.0]).picture();
-        let rates = picture.panels.iter();
-        let rates: Vec<_> = rates.filter(|svg| svg.contains("learning rate")).collect();
+        let charts = history(&[2.0, 1.5, 1.0]).charts().into_iter();
+        let rates = charts.filter(|chart| chart.title.contains("learning rate"));
+        let rates: Vec<_> = rates.map(|chart| chart.svg()).collect();
         let [svg] = rates.as_slice() else {
-            panic!("one panel of rates: {}", picture.svg)
+            panic!("one chart of rates: {rates:?}")
         };
         assert!(svg.contains("learning rate: constant 5e-5"), "{svg}");
         // The axis has the value, and no number below 0.
-        assert!(svg.contains(">\n5e-5\n<"), "{svg}");
-        assert!(!svg.contains(">\n-"), "{svg}");
+        assert!(svg.contains(">5e-5<"), "{svg}");
+        assert!(!svg.contains(">-"), "{svg}");
         let heights = heights(svg);
         let drawn = heights.iter().rev().take(3).collect::<Vec<_>>();
         assert!(drawn.iter().all(|y| *y == drawn[0]), "{drawn:?}");
@@ -383,48 +332,29 @@ mod tests {
             (400, (0.0, 0.0), (10_000.0, 10_000.0))
         );
         let means = averaged(points);
-        assert!(means.len() <= MOST_POINTS, "{}", means.len());
+        assert!(means.len() <= MAX_POINTS, "{}", means.len());
         assert_eq!(means[0], (25.0, 12.5));
     }
 
-    /// The ratio of two colors as WCAG computes it.
-    fn contrast(one: RGBColor, other: RGBColor) -> f64 {
-        let luminance = |color: RGBColor| {
-            let linear = |part: u8| match f64::from(part) / 255.0 {
-                low if low <= 0.03928 => low / 12.92,
-                part => ((part + 0.055) / 1.055).powf(2.4),
-            };
-            0.2126 * linear(color.0) + 0.7152 * linear(color.1) + 0.0722 * linear(color.2)
+    #[test]
+    fn the_best_epoch_and_changes_are_marked() {
+        let mut history = history(&[2.0, 1.0]);
+        let unmarked = history.picture().svg;
+        assert!(!unmarked.contains("stroke-dasharray"), "{unmarked}");
+        history.best_epoch = Some(0);
+        let markers = |history: &History| {
+            let charts = history.charts().into_iter();
+            charts.map(|chart| chart.markers.len()).collect::<Vec<_>>()
         };
-        let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
-        one.max(other) / one.min(other)
-    }
-
-    /// The grounds of JupyterLab, of nbconvert and of VS Code. WCAG asks for 3 to 1 of what is drawn; no ink
-    /// has more than 4.35 to 1 on white and on JupyterLab's dark ground.
-    #[test]
-    fn every_color_is_seen_on_light_and_on_dark_ground() {
-        for ground in [(255, 255, 255), (0x11, 0x11, 0x11), (0x1e, 0x1e, 0x1e)] {
-            let ground = RGBColor(ground.0, ground.1, ground.2);
-            assert!(contrast(draw::INK, ground) > 3.8, "{ground:?}");
-            for color in [TRAINING, VALIDATION] {
-                assert!(contrast(color, ground) > 3.8, "{color:?} {ground:?}");
-            }
-        }
-        let svg = history(&[2.0, 1.0]).picture().svg;
-        // No ground of its own.
-        assert!(!svg.contains("#FFFFFF") && !svg.contains("<rect"), "{svg}");
-    }
-
-    #[test]
-    fn texts_are_large_enough() {
-        let svg = history(&[2.0, 1.0]).picture().svg;
-        let sizes = svg.split("font-size=\"").skip(1);
-        let sizes = sizes.filter_map(|rest| rest.split('"').next()?.parse::<f64>().ok());
-        let sizes: Vec<f64> = sizes.collect();
-        assert!(
-            !sizes.is_empty() && sizes.iter().all(|size| *size >= 12.5),
-            "{sizes:?}"
-        );
+        // Loss and accuracy, not the rate and the norm.
+        assert_eq!(markers(&history), [1, 1, 0, 0]);
+        history.edits.push(Edit {
+            step: 1,
+            what: "learning rate 1e-5 from here on".to_owned(),
+        });
+        assert_eq!(markers(&history), [2, 2, 1, 1]);
+        let html = history.picture().html;
+        let alt = "alt=\"loss: 1 line of 2 points; training from 2 to 1; best at 2; change at 1\"";
+        assert!(html.contains(alt), "{html}");
     }
 }

@@ -4,6 +4,7 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
+use stratoscope_render::chart::{Series, Sparkline};
 use stratoscope_render::html::{DATA_TABLE_STYLE, escape, picture, prose};
 use stratoscope_render::text;
 
@@ -155,8 +156,7 @@ impl Stop {
             );
         }
         card.push_str("</table>");
-        let alt = "loss and gradient norm of the latest steps; the step that was not made is the last point";
-        card.push_str(&picture(&self.plot(hit), alt));
+        card.push_str(&self.curves(hit));
         card.push_str("<ul style=\"margin:2px 0;padding-left:18px\">");
         for next in hit.look_next() {
             let _ = write!(card, "<li>{}</li>", prose(&next));
@@ -183,93 +183,40 @@ impl Stop {
         (losses.len() > 1).then(|| losses.iter().map(block).collect())
     }
 
-    /// Two small curves over the steps: loss and gradient norm. The step that was not made is a ring.
-    fn plot(&self, hit: &Hit) -> String {
-        let (width, height) = (300.0, 84.0);
+    /// Two small curves over the steps, loss and gradient norm, as images. The step that was not made is a ring.
+    fn curves(&self, hit: &Hit) -> String {
         let losses = self.recent.iter().map(|step| step.loss);
         let norms = self.recent.iter().map(|step| step.gradient_norm);
-        let curves: [(&str, &str, Vec<f64>); 2] = [
-            ("loss", "#2a7fc0", losses.chain([hit.step.loss]).collect()),
-            (
-                "gradient norm",
-                "#c8641e",
-                norms
-                    .chain([hit.step.gradient_norm.unwrap_or(f64::NAN)])
-                    .collect(),
-            ),
+        let norm = hit.step.gradient_norm.unwrap_or(f64::NAN);
+        let curves: [(&str, Vec<f64>); 2] = [
+            ("loss", losses.chain([hit.step.loss]).collect()),
+            ("gradient norm", norms.chain([norm]).collect()),
         ];
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{height}\" \
-             viewBox=\"0 0 {} {height}\" font-family=\"sans-serif\" font-size=\"11\">",
-            2.0 * width,
-            2.0 * width
-        );
-        for (index, (name, color, values)) in curves.iter().enumerate() {
-            svg.push_str(&curve(
-                name,
+        let images = curves.iter().enumerate().map(|(color, (name, values))| {
+            let title =
+                format!("{name} of the latest steps; the step that was not made is the last point");
+            let points = values.iter().enumerate();
+            let points = points.map(|(index, value)| (index as f64, *value));
+            let sparkline = Sparkline {
+                series: &Series::new(with_ends(name, values), points.collect()),
+                size: (300.0, 84.0),
                 color,
-                values,
-                index as f64 * width,
-                (width, height),
-            ));
-        }
-        svg.push_str("</svg>");
-        svg
+                is_last_planned: true,
+                title: &title,
+            };
+            picture(&sparkline.svg(), &title)
+        });
+        format!("<div>{}</div>", images.collect::<String>())
     }
 }
 
-/// One curve with its name and its ends; values that are no numbers are crosses at the top.
-fn curve(
-    name: &str,
-    color: &str,
-    values: &[f64],
-    left: f64,
-    (width, height): (f64, f64),
-) -> String {
-    const TOP: f64 = 20.0;
-    const BOTTOM: f64 = 10.0;
-    const SIDE: f64 = 10.0;
+/// `loss, 1.2e0 to 3.4e0`.
+fn with_ends(name: &str, values: &[f64]) -> String {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
-    let (low, high) = finite().fold((f64::MAX, f64::MIN), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    let range = if high > low { high - low } else { 1.0 };
-    let step = (width - 2.0 * SIDE) / (values.len().max(2) - 1) as f64;
-    let place = |(index, &value): (usize, &f64)| {
-        let y = match value.is_finite() {
-            true => height - BOTTOM - (height - TOP - BOTTOM) * (value - low) / range,
-            false => TOP,
-        };
-        (left + SIDE + step * index as f64, y)
-    };
-    let made = values.len() - 1;
-    let line: Vec<String> = (values.iter().enumerate().take(made))
-        .map(|point| {
-            let (x, y) = place(point);
-            format!("{x:.1},{y:.1}")
-        })
-        .collect();
-    let ends = match finite().next() {
-        Some(_) => format!("{name}, {low:.3e} to {high:.3e}"),
-        None => name.to_owned(),
-    };
-    let (x, y) = place((made, &values[made]));
-    let mark = match values[made].is_finite() {
-        true => format!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"none\" stroke=\"#d03030\" stroke-width=\"2\"/>"
-        ),
-        false => format!(
-            "<path d=\"M{:.1} {:.1}l8 8m0 -8l-8 8\" stroke=\"#d03030\" stroke-width=\"2\"/>",
-            x - 4.0,
-            y - 4.0
-        ),
-    };
-    format!(
-        "<text x=\"{:.1}\" y=\"12\" fill=\"#7a7a7a\">{ends}</text>\
-         <polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.5\"/>{mark}",
-        left + SIDE,
-        line.join(" ")
-    )
+    match (finite().reduce(f64::min), finite().reduce(f64::max)) {
+        (Some(low), Some(high)) => format!("{name}, {low:.3e} to {high:.3e}"),
+        _ => name.to_owned(),
+    }
 }
 
 impl Hit {

@@ -2,10 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use stratoscope_render::chart::Grid;
 use stratoscope_render::html::picture;
 use stratoscope_render::text;
 
-use super::{notes_html, number, percent, svg, title_html};
+use super::{notes_html, number, percent, title_html};
 
 /// Word pieces of a picture; of longer examples the first ones are drawn.
 const MOST: usize = 48;
@@ -79,14 +80,14 @@ impl AttentionMap {
             // Writing to a string cannot fail.
             let _ = write!(title, "; most: `{from}` to `{to}`, {}", number(share));
         }
-        svg::Grid {
+        Grid {
             rows: &self.pieces[..shown],
             columns: &self.pieces[..shown],
             cell: &cell,
             has_texts: false,
             title: &title,
         }
-        .draw()
+        .svg()
     }
 
     fn all_notes(&self) -> Vec<String> {

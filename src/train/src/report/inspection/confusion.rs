@@ -3,10 +3,11 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
+use stratoscope_render::chart::Grid;
 use stratoscope_render::html::{escape, picture};
 use stratoscope_render::text;
 
-use super::{number, svg, title_html};
+use super::{number, title_html};
 
 /// Classes of a picture; of more the first ones are drawn.
 const MOST: usize = 40;
@@ -101,14 +102,14 @@ impl ConfusionMatrix {
                 text::thousands(count as usize),
             )
         };
-        svg::Grid {
+        Grid {
             rows: &self.label_names[..shown],
             columns: &self.label_names[..shown],
             cell: &cell,
             has_texts: shown <= MOST_TEXTS,
             title: &self.title(),
         }
-        .draw()
+        .svg()
     }
 
     /// Picture and table as static HTML with inline styles only.

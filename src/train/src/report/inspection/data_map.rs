@@ -4,14 +4,15 @@
 
 use std::fmt::{self, Write};
 
+use stratoscope_render::chart::{Chart, Content, Scale, Series};
 use stratoscope_render::html::{DATA_TABLE_STYLE, data_table, escape, picture};
 use stratoscope_render::text;
 
-use super::{notes_html, number, svg, title_html};
+use super::{notes_html, number, title_html};
 use crate::report::html::{CELL, HEAD};
 
-/// Points of a picture; of more examples every so many is drawn, and all that are suspected.
-const MOST_POINTS: usize = 3000;
+/// Points of a picture; of more examples every nth is drawn, and all that are suspected.
+const MAX_POINTS: usize = 3000;
 /// Suspected examples of a table; the others are counted.
 const MOST_SUSPECTS: usize = 20;
 
@@ -95,21 +96,33 @@ impl DataMap {
         )
     }
 
-    /// The picture as SVG: a point for each example, suspected ones in orange.
+    /// The picture as SVG: a point for each example, suspected ones in orange and above the others.
     pub fn svg(&self) -> String {
-        let step = self.examples.len().div_ceil(MOST_POINTS).max(1);
+        let step = self.examples.len().div_ceil(MAX_POINTS).max(1);
         let drawn = self.examples.iter().enumerate();
         let drawn = drawn.filter(|(index, it)| index % step == 0 || it.suspected);
-        let points: Vec<_> = drawn
-            .take(2 * MOST_POINTS)
-            .map(|(_, it)| (it.variability, it.confidence, it.suspected))
-            .collect();
-        // The standard deviation of numbers between 0 and 1 is at most a half.
-        let axes = (
-            "variability: standard deviation over epochs",
-            "confidence: mean p(label)",
-        );
-        svg::cloud(&points, 0.5, axes, &self.title())
+        let (suspected, others): (Vec<_>, Vec<_>) = drawn
+            .take(2 * MAX_POINTS)
+            .map(|(_, it)| it)
+            .partition(|it| it.suspected);
+        let series = |name: &str, examples: Vec<&MappedExample>| {
+            let points = examples.iter().map(|it| (it.variability, it.confidence));
+            Series::new(name, points.collect())
+        };
+        let chart = Chart {
+            x: "variability: standard deviation over epochs".to_owned(),
+            y: "confidence: mean p(label)".to_owned(),
+            // The standard deviation of numbers between 0 and 1 is at most a half.
+            x_scale: Scale::Between(0.0, 0.5),
+            y_scale: Scale::Between(0.0, 1.0),
+            size: (400.0, 380.0),
+            description: self.title(),
+            ..Chart::of(Content::Points(vec![
+                series("example", others),
+                series("suspected label", suspected),
+            ]))
+        };
+        chart.svg()
     }
 
     /// Picture and suspected labels as static HTML with inline styles only.

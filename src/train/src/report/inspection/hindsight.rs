@@ -4,20 +4,20 @@
 use std::fmt::{self, Write};
 use std::ops::Deref;
 
+use stratoscope_render::chart::{Series, Sparkline};
 use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, picture};
 use stratoscope_render::text;
 
 use super::statistics::Statistics;
-use super::{notes_html, number, svg, title_html};
+use super::{notes_html, number, title_html};
 use crate::report::html::{CELL, HEAD};
 
 /// Rows of the table; the others are counted.
 const MOST_ROWS: usize = 60;
 /// Names of outputs that are listed where nothing was collected.
 const MOST_NAMES: usize = 12;
-/// Size of a curve.
-const WIDTH: f64 = 160.0;
-const HEIGHT: f64 = 28.0;
+/// Width and height of a curve.
+const CURVE_SIZE: (f64, f64) = (160.0, 28.0);
 
 /// In which pass a value was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -298,14 +298,8 @@ impl Row<'_> {
         ]
     }
 
-    /// A line through all that is finite; a point where it is one.
+    /// A line through the finite numbers, with a dot at the last one.
     fn curve(&self) -> String {
-        let finite: Vec<(u64, f64)> = self
-            .points
-            .iter()
-            .copied()
-            .filter(|point| point.1.is_finite())
-            .collect();
         let [_, _, least, most] = self.numbers();
         let words = format!(
             "{}: {} from {} to {}",
@@ -314,38 +308,16 @@ impl Row<'_> {
             number(least),
             number(most)
         );
-        let (Some(first), Some(last)) = (finite.first(), finite.last()) else {
-            return picture(&svg::picture(WIDTH, HEIGHT, &words, ""), &words);
+        let points = self.points.iter();
+        let points = points.map(|&(step, value)| (step as f64, value));
+        let sparkline = Sparkline {
+            series: &Series::new("", points.collect()),
+            size: CURVE_SIZE,
+            color: 0,
+            is_last_planned: false,
+            title: &words,
         };
-        let values = || finite.iter().map(|point| point.1);
-        let (low, high) = (
-            values().fold(f64::INFINITY, f64::min),
-            values().fold(f64::NEG_INFINITY, f64::max),
-        );
-        let (steps, range) = ((last.0 - first.0).max(1) as f64, high - low);
-        let place = |&(step, value): &(u64, f64)| {
-            let x = 3.0 + (step - first.0) as f64 / steps * (WIDTH - 6.0);
-            let share = if range > 0.0 {
-                (value - low) / range
-            } else {
-                0.5
-            };
-            (x, HEIGHT - 4.0 - share * (HEIGHT - 8.0))
-        };
-        let line: Vec<String> = finite
-            .iter()
-            .map(place)
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
-        let (x, y) = place(last);
-        let body = format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\
-             <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\" fill=\"{}\"/>",
-            line.join(" "),
-            svg::BLUE,
-            svg::BLUE
-        );
-        picture(&svg::picture(WIDTH, HEIGHT, &words, &body), &words)
+        picture(&sparkline.svg(), &words)
     }
 }
 

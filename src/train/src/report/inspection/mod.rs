@@ -5,12 +5,12 @@
 mod attention;
 mod confusion;
 mod data_map;
+mod distribution;
 mod examples;
 mod hindsight;
 mod layers;
 mod ratios;
 mod statistics;
-mod svg;
 mod tensors;
 mod why;
 

@@ -8,7 +8,7 @@ use stratoscope_render::{text, units};
 
 use super::layers::{layer_of, parts_of};
 use super::statistics::Statistics;
-use super::{notes_html, number, percent, svg, title_html};
+use super::{distribution, notes_html, number, percent, title_html};
 use crate::report::html::{CELL, HEAD};
 use crate::report::text::table;
 
@@ -307,7 +307,7 @@ impl TensorStatistics {
             for cell in self.cells(row) {
                 let _ = write!(html, "<td style=\"{CELL}{mark}\">{}</td>", escape(&cell));
             }
-            let (drawn, words) = svg::histogram(&row.name, &row.statistics);
+            let (drawn, words) = distribution::histogram(&row.name, &row.statistics);
             let _ = write!(
                 html,
                 "<td style=\"{CELL}\">{}</td></tr>",
