@@ -14,9 +14,9 @@ use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::processors::bert::BertProcessing;
-use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{AddedToken, ModelWrapper, PostProcessor, Tokenizer};
+use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
 
+mod encode;
 mod fingerprint;
 mod validate;
 
@@ -221,93 +221,6 @@ impl BertTokenizer {
         }
         lines.push(String::new());
         lines.join("\n")
-    }
-
-    /// The ids of a text, or of a pair of texts.
-    pub(crate) fn try_encode(
-        &self,
-        text: &str,
-        pair: Option<&str>,
-        max_length: usize,
-    ) -> tokenizers::Result<Encoding> {
-        let (encoding, truncated) = self.cut_encoding(text, pair, max_length)?;
-        let length = encoding.len().min(max_length);
-        Ok(self.encoded(&encoding, length, truncated))
-    }
-
-    fn encoded(
-        &self,
-        encoding: &tokenizers::Encoding,
-        length: usize,
-        truncated: usize,
-    ) -> Encoding {
-        let mut type_ids = encoding.get_type_ids()[..length].to_vec();
-        if self.has_one_type {
-            type_ids.fill(0);
-        }
-        Encoding {
-            ids: encoding.get_ids()[..length].to_vec(),
-            type_ids,
-            truncated,
-        }
-    }
-
-    /// The same with the place of each token in its text.
-    fn try_encode_pieces(
-        &self,
-        text: &str,
-        pair: Option<&str>,
-        max_length: usize,
-    ) -> tokenizers::Result<(Encoding, Vec<Option<Piece>>)> {
-        let (encoding, truncated) = self.cut_encoding(text, pair, max_length)?;
-        let length = encoding.len().min(max_length);
-        let places = encoding.get_offsets().iter().zip(encoding.get_word_ids());
-        let sequences = encoding.get_sequence_ids();
-        let pieces = places
-            .zip(sequences)
-            .map(|((&(start, end), word), sequence)| {
-                Some(Piece {
-                    range: start..end,
-                    in_pair: sequence? == 1,
-                    word: (*word)?,
-                })
-            });
-        let pieces = pieces.take(length).collect();
-        Ok((self.encoded(&encoding, length, truncated), pieces))
-    }
-
-    /// Encodes without special tokens, truncates, then adds them; also returns how many tokens were cut. `tokenizers`
-    /// does the same, but not with a different length per call.
-    fn cut_encoding(
-        &self,
-        text: &str,
-        pair: Option<&str>,
-        max_length: usize,
-    ) -> tokenizers::Result<(tokenizers::Encoding, usize)> {
-        let tokenizer = &self.inner.tokenizer;
-        let first = tokenizer.encode(text, false)?;
-        let second = pair.map(|pair| tokenizer.encode(pair, false)).transpose()?;
-        let length_of = |encoding: &Option<tokenizers::Encoding>| {
-            encoding.as_ref().map_or(0, |encoding| encoding.len())
-        };
-        let whole = first.len() + length_of(&second);
-        // BERT: [CLS] text [SEP], and one more [SEP] after a pair.
-        let added = tokenizer
-            .get_post_processor()
-            .map_or(0, |it| it.added_tokens(pair.is_some()));
-        let room = TruncationParams {
-            max_length: max_length.saturating_sub(added),
-            ..TruncationParams::default() // longest first, from the right, no overlap
-        };
-        let (mut first, mut second) = truncate_encodings(first, second, &room)?;
-        let kept = first.len() + length_of(&second);
-        // `tokenizers` keeps the truncated part as further windows, which are not used here.
-        first.take_overflowing();
-        if let Some(second) = &mut second {
-            second.take_overflowing();
-        }
-        let encoding = tokenizer.post_process(first, second, true)?;
-        Ok((encoding, whole - kept))
     }
 }
 

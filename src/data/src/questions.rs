@@ -260,10 +260,12 @@ impl Window {
         (is_whole && start <= end).then_some((self.first + start, self.first + end))
     }
 
-    /// The bytes of the context from one position of the input to another; `None` outside of the context.
+    /// The bytes of the context from one position of the input to another, without blanks at either end; `None` outside
+    /// of the context.
     pub fn bytes(&self, start: usize, end: usize) -> Option<Range<usize>> {
         let at = |position: usize| self.ranges.get(position.checked_sub(self.first)?);
-        Some(at(start)?.start..at(end)?.end)
+        let whole = at(start)?.start..at(end)?.end;
+        Some(tokenize::trimmed(&self.passage.context, &whole))
     }
 
     /// The positions of its tokens of the context.

@@ -79,6 +79,23 @@ pub struct Piece {
     pub word: u32,
 }
 
+impl Piece {
+    /// Its bytes in its text without blanks at either end: byte-level tokenizers count a blank to the word behind it, and
+    /// only some of their files trim it. Empty for a token of blanks only.
+    pub fn trimmed(&self, text: &str) -> Range<usize> {
+        trimmed(text, &self.range)
+    }
+}
+
+/// A part of a text without the blanks at either end of it.
+pub(crate) fn trimmed(text: &str, range: &Range<usize>) -> Range<usize> {
+    let Some(part) = text.get(range.clone()) else {
+        return range.clone();
+    };
+    let start = range.start + (part.len() - part.trim_start().len());
+    start..start + part.trim().len()
+}
+
 /// How the texts of a data set are encoded.
 pub(crate) struct Form {
     /// The most tokens of a text.

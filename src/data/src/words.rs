@@ -38,15 +38,11 @@ impl Alignment {
             let Some(piece) = piece.as_ref().filter(|piece| !piece.in_pair) else {
                 continue;
             };
-            while words
-                .get(word)
-                .is_some_and(|range| range.end <= piece.range.start)
-            {
+            let own = piece.trimmed(&example.text);
+            while words.get(word).is_some_and(|range| range.end <= own.start) {
                 word += 1;
             }
-            let is_in = words
-                .get(word)
-                .is_some_and(|range| range.start < piece.range.end);
+            let is_in = words.get(word).is_some_and(|range| range.start < own.end);
             if is_in && first_tokens[word].is_none() {
                 first_tokens[word] = Some(at);
             }
@@ -70,20 +66,22 @@ impl Alignment {
     }
 }
 
-/// The words of a text. A tokenizer sees every sign of punctuation as a word of its own; one that stands between letters or
-/// digits, without spaces, joins them.
+/// The words of a text. A tokenizer sees every sign of punctuation as a word of its own, and a byte-level one also letters and
+/// digits that touch; a sign that stands between letters or digits, without spaces, joins them.
 fn words_of(text: &str, pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
     let mut words: Vec<(u32, Range<usize>)> = Vec::new();
     for piece in pieces.iter().flatten().filter(|piece| !piece.in_pair) {
+        let own = piece.trimmed(text);
+        if own.is_empty() {
+            continue;
+        }
         match words.last_mut() {
-            Some((word, range)) if *word == piece.word => range.end = piece.range.end,
-            _ => words.push((piece.word, piece.range.clone())),
+            Some((word, range)) if *word == piece.word => range.end = range.end.max(own.end),
+            _ => words.push((piece.word, own)),
         }
     }
-    let has_letters = |range: &Range<usize>| {
-        let word = text.get(range.clone()).unwrap_or_default();
-        word.chars().any(char::is_alphanumeric)
-    };
+    let part = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+    let has_letters = |range: &Range<usize>| part(range).chars().any(char::is_alphanumeric);
     let mut joined: Vec<Range<usize>> = Vec::with_capacity(words.len());
     for (_, word) in words {
         if let [.., before, sign] = &joined[..] {
@@ -95,9 +93,31 @@ fn words_of(text: &str, pieces: &[Option<Piece>]) -> Vec<Range<usize>> {
                 continue;
             }
         }
-        joined.push(word);
+        match joined.last_mut() {
+            Some(last) if last.end == word.start && goes_on(part(last), part(&word)) => {
+                last.end = word.end;
+            }
+            _ => joined.push(word),
+        }
     }
     joined
+}
+
+/// Whether a word of the tokenizer continues the one that it touches: letters behind digits, digits behind letters, and the
+/// `'t` of `don't`. Ideographs are words by themselves, as BERT has them.
+fn goes_on(before: &str, word: &str) -> bool {
+    let is_of_word = |it: char| it.is_alphanumeric() && !is_ideograph(it);
+    let mut begin = word.chars();
+    let first = match begin.next() {
+        Some('\'') => begin.next(),
+        first => first,
+    };
+    before.chars().next_back().is_some_and(is_of_word) && first.is_some_and(is_of_word)
+}
+
+/// Source: google-research/bert@eedf571 `tokenization.py`, `_is_chinese_char`, in fewer ranges.
+fn is_ideograph(it: char) -> bool {
+    matches!(it, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{2fa1f}')
 }
 
 impl Dataset {
@@ -206,8 +226,9 @@ mod tests {
             .encode_pieces(&example.text, None, 64)
             .expect("places");
         let aligned = Alignment::of(&example, &pieces);
-        // The tokenizer of the test counts the space to the word that follows.
-        assert_eq!(aligned.words, [0..2, 2..4]);
+        // The tokenizer of the test counts the space to the word that follows, and so do byte-level ones.
+        assert_eq!(aligned.words, [0..2, 3..4]);
+        assert_eq!(aligned.first_tokens, [Some(1), Some(4)]);
     }
 
     #[test]
@@ -244,6 +265,34 @@ mod tests {
             ".",
         ];
         assert_eq!(words, expected);
+    }
+
+    /// As a byte-level tokenizer splits a text, without trimmed offsets.
+    #[test]
+    fn words_of_a_byte_level_tokenizer_are_those_that_a_reader_sees() {
+        let text = "  I don't see B2B  at 3.5kg\n漢字, ";
+        let parts = [
+            " ", " I", " don", "'t", " see", " B", "2", "B", " ", " at", " 3", ".", "5", "kg",
+            "\n", "漢字", ",", " ",
+        ];
+        let mut at = 0;
+        let piece = |(word, part): (usize, &&str)| {
+            let start = at;
+            at += part.len();
+            let word = word as u32;
+            Some(Piece {
+                word,
+                range: start..at,
+                in_pair: false,
+            })
+        };
+        let pieces: Vec<_> = parts.iter().enumerate().map(piece).collect();
+        let aligned = Alignment::of(&Example::new(text), &pieces);
+        let words: Vec<&str> = aligned.words.iter().map(|it| &text[it.clone()]).collect();
+        let expected = ["I", "don't", "see", "B2B", "at", "3.5kg", "漢字", ","];
+        assert_eq!(words, expected);
+        let first: Vec<usize> = aligned.first_tokens.into_iter().flatten().collect();
+        assert_eq!(first, [1, 2, 4, 5, 9, 10, 15, 16]);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use super::BertTokenizer;
 
 /// The version of `tokenizers`, whose rules are a part of what a tokenizer does.
 const VERSION: &str = "0.22.2";
+/// The version of our own rules (`encode.rs`). A change of ids, segments or places needs a new one: cached tokens of the old
+/// rules are then not read.
+const RULES: u32 = 1;
 
 impl BertTokenizer {
     /// A SHA-256 of its `tokenizer.json`, as it would be saved, and of the segments. `None` for a tokenizer that encodes a
@@ -16,6 +19,7 @@ impl BertTokenizer {
         let of_file = (*inner.fingerprint.get_or_init(|| of_file(&inner.tokenizer)))?;
         let mut hash = Sha256::new();
         hash.update(VERSION);
+        hash.update(RULES.to_le_bytes());
         hash.update(of_file);
         hash.update(inner.unk_id.to_le_bytes());
         hash.update([u8::from(self.has_one_type)]);

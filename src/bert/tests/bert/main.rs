@@ -3,6 +3,7 @@
 mod bad_files;
 mod bad_tokenizers;
 mod bfloat16;
+mod byte_level;
 mod families;
 mod fixtures;
 mod lora;

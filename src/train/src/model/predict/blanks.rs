@@ -33,7 +33,13 @@ impl Filler<'_> {
         let rows = outputs.chunks_exact(self.vocabulary.max(1));
         let blanks: Vec<Blank> = of_masks
             .zip(rows)
-            .map(|(piece, row)| self.blank(piece, row))
+            .map(|(piece, row)| {
+                let text = match piece.in_pair {
+                    true => pair.unwrap_or_default(),
+                    false => &example.text,
+                };
+                self.blank(&piece, text, row)
+            })
             .collect();
         let scores = blanks.iter().filter_map(|blank| blank.choices.first());
         let score = scores.map(|(_, score)| *score).fold(1.0, f64::min);
@@ -53,7 +59,9 @@ impl Filler<'_> {
         }
     }
 
-    fn blank(&self, piece: Piece, outputs: &[f32]) -> Blank {
+    /// What fills a mask of a text. A mask may take the blank before it as its own, which stays in the text.
+    fn blank(&self, piece: &Piece, text: &str, outputs: &[f32]) -> Blank {
+        let bytes = piece.trimmed(text);
         let probabilities = softmax(outputs);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         let better = |a: &usize, b: &usize| {
@@ -67,8 +75,8 @@ impl Filler<'_> {
         order.sort_by(better);
         let choice = |id: usize| (self.word(id as u32), probabilities[id]);
         Blank {
-            start: piece.range.start,
-            end: piece.range.end,
+            start: bytes.start,
+            end: bytes.end,
             in_pair: piece.in_pair,
             choices: order.into_iter().map(choice).collect(),
         }
