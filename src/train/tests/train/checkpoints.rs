@@ -540,15 +540,21 @@ fn another_run_is_refused_and_what_differs_is_named() {
 #[test]
 fn another_version_and_an_empty_folder_are_refused() {
     let folder = written();
-    for name in ["step-10", "step-15", "step-16"] {
-        let path = folder.path().join(name).join("manifest.json");
-        let text = fs::read_to_string(&path).expect("it is there");
-        let later = text.replacen("\"format\": 2", "\"format\": 3", 1);
-        assert_ne!(later, text);
-        fs::write(&path, later).expect("room");
+    let mut current = "\"format\": 3".to_owned();
+    // An earlier version, whose checksums are of another algorithm, and a later one.
+    for other in [2, 4] {
+        let other = format!("\"format\": {other}");
+        for name in ["step-10", "step-15", "step-16"] {
+            let path = folder.path().join(name).join("manifest.json");
+            let text = fs::read_to_string(&path).expect("it is there");
+            let changed = text.replacen(&current, &other, 1);
+            assert_ne!(changed, text);
+            fs::write(&path, changed).expect("room");
+        }
+        let refused = trained(&CASE, |args| args.resume_from(folder.path()));
+        assert_eq!(refused.expect_err("another version").code, "SC0528");
+        current = other;
     }
-    let refused = trained(&CASE, |args| args.resume_from(folder.path()));
-    assert_eq!(refused.expect_err("another version").code, "SC0528");
     let empty = TempDir::new().expect("a temporary folder");
     let refused = trained(&CASE, |args| args.resume_from(empty.path()));
     assert_eq!(refused.expect_err("there is none").code, "SC0526");

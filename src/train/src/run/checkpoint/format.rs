@@ -15,8 +15,8 @@ use stratoscope_strategy::Checksum;
 use crate::report::counters::Counters;
 use crate::run::edits::Dated;
 
-/// The version of the format.
-pub(crate) const FORMAT: u32 = 2;
+/// The version of the format. Versions before 3 have other checksums.
+pub(crate) const FORMAT: u32 = 3;
 /// The version of the program.
 pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
