@@ -6,8 +6,8 @@
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
 # device, for the tests of the wgpu backend), Chromium (for those in JupyterLab), qemu-user (an older
-# processor, for `tests/test_processors.py`) and Open MPI, MPICH and Slurm (`tests/test_launchers.py`); otherwise the tests that need them are skipped, and the
-# last line counts them.
+# processor, for `tests/test_processors.py`), Open MPI, MPICH and Slurm (`tests/test_launchers.py`) and an ssh server (`tests/test_other_machine.py`); otherwise
+# the tests that need them are skipped, and the last line counts them.
 # With CI=true a skip is a failure.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -61,6 +61,19 @@ launcher_packages() {
     command -v slurmd >/dev/null || wanted+=(slurmd)
     command -v srun >/dev/null || wanted+=(slurm-client)
     system_packages "${wanted[@]}"
+}
+
+# What reaches a kernel on another machine.
+network_packages() {
+    local wanted=() PATH=$PATH:/usr/sbin
+    command -v ip >/dev/null || wanted+=(iproute2)
+    command -v ssh >/dev/null || wanted+=(openssh-client)
+    command -v sshd >/dev/null || wanted+=(openssh-server)
+    system_packages "${wanted[@]}"
+    # The test starts a server of its own. That of the package would let users of this machine in, which nobody asked for.
+    case " ${wanted[*]} " in
+        *" openssh-server "*) systemctl --quiet disable --now ssh >/dev/null 2>&1 || true ;;
+    esac
 }
 
 # NVIDIA's compiler of CUDA kernels, which needs no GPU; for Linux on x86-64 alone.
@@ -165,6 +178,7 @@ find_python
 {
     display_packages
     launcher_packages
+    network_packages
     make_venv
     cuda_compiler
 } >"$results/packages.log" 2>&1 &

@@ -32,8 +32,6 @@ COMMANDS = {
     "target/debug/stratoscope run NOTEBOOK": ("target/debug/stratoscope run {folder}/small.ipynb", "written to"),
     "target/debug/stratoscope explain SC0201": ("target/debug/stratoscope explain SC0201", "SC0201"),
     "target/debug/stratoscope worker --listen 0.0.0.0:2222 --key job.pem": ("target/debug/stratoscope worker --help", "--listen"),
-    "target/debug/stratoscope serve --device cuda:0 --listen 0.0.0.0:4433 --key job.pem":
-        ("target/debug/stratoscope serve --help", "--listen"),
     "target/debug/stratoscope worker --new-key job.pem": ("target/debug/stratoscope worker --new-key {folder}/job.pem", "wrote a new key to"),
     "target/debug/stratoscope worker --from-environment --key job.pem": ("target/debug/stratoscope worker --help", "--from-environment"),
     "target/debug/stratoscope package --output wheels": ("target/debug/stratoscope package --help", "--output"),  # tests/test_package.py

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from conftest import STRATOSCOPE
 from kernel_client import Kernel, check_card, check_error, check_static_html
+from network import another_machine, ip
 
 PLACEMENT = "application/vnd.stratoscope.placement+json"
 DATA = """let train = make_regression(64, 5, 2)?;
@@ -381,27 +381,10 @@ def test_a_cluster_of_one_is_a_warning(tmp_path):
 
 
 @pytest.fixture
-def far(tmp_path):
+def far():
     """A network namespace at the end of a cable; the fixture gives what runs a command there and what pulls the plug."""
-    name = f"stratoscope-{os.getpid()}"[:14]
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True) if shutil.which("ip") else None
-    if made is None or made.returncode:
-        pytest.skip("no network namespaces here")
-
-    def ip(*arguments):
-        subprocess.run(["ip", *arguments], check=True)
-
-    try:
-        ip("link", "add", "sw0", "type", "veth", "peer", "name", "sw1", "netns", name)
-        ip("address", "add", "10.77.31.1/24", "dev", "sw0")
-        ip("link", "set", "sw0", "up")
-        for arguments in (("address", "add", "10.77.31.2/24", "dev", "sw1"), ("link", "set", "sw1", "up"),
-                          ("link", "set", "lo", "up")):
-            ip("-n", name, *arguments)
+    with another_machine("sw", "10.77.31") as name:
         yield ["ip", "netns", "exec", name], lambda state: ip("link", "set", "sw0", state)
-    finally:
-        subprocess.run(["ip", "link", "delete", "sw0"], check=False)
-        subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
 MODULE = '''use stratoscope::burn::{self, module::Module, nn::{Linear, LinearConfig}, tensor::activation::gelu};
