@@ -10,8 +10,7 @@ use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use crate::differentiable::register;
-use crate::kernels::attention::Attention;
-use crate::layers::LayerKernels;
+use crate::kernels::attention::{self as kernels, Attention, Left};
 
 /// `dropout(softmax(Q·Kᵀ · scale + mask)) · V` of each head, where mask 0 is padding. Products multiply and keep numbers of the
 /// type that query, key and value have.
@@ -88,7 +87,7 @@ impl Attends for Cube {
         mask: FloatTensor<Self>,
         attention: Attention,
     ) -> FloatTensor<Self> {
-        Self::attend(query, key, value, mask, attention).0
+        kernels::forward([query, key, value], mask, attention).0
     }
 
     fn gpu_self_attention(
@@ -102,18 +101,12 @@ impl Attends for Cube {
         mask: FloatTensor<Self>,
         attention: Attention,
     ) -> FloatTensor<Self> {
-        Self::attend_projected(
-            x,
-            query_weight,
-            query_bias,
-            key_weight,
-            key_bias,
-            value_weight,
-            value_bias,
-            mask,
-            attention,
-        )
-        .0
+        let layers = [
+            [query_weight, query_bias],
+            [key_weight, key_bias],
+            [value_weight, value_bias],
+        ];
+        kernels::project(x, layers, mask, attention).0
     }
 }
 
@@ -126,15 +119,9 @@ impl<C: CheckpointStrategy> Attends for Autodiff<Cube, C> {
         attention: Attention,
     ) -> FloatTensor<Self> {
         let nodes = [query.node(), key.node(), value.node()];
-        let [query, key, value] = [query, key, value].map(|tensor| tensor.into_primitive());
+        let inputs = [query, key, value].map(|tensor| tensor.into_primitive());
         let mask = mask.into_primitive();
-        let (output, probabilities) = Cube::attend(
-            query.clone(),
-            key.clone(),
-            value.clone(),
-            mask.clone(),
-            attention,
-        );
+        let (output, probabilities) = kernels::forward(inputs.clone(), mask.clone(), attention);
         let prepared = AttentionBackward
             .prepare::<C>(nodes)
             .compute_bound()
@@ -142,9 +129,7 @@ impl<C: CheckpointStrategy> Attends for Autodiff<Cube, C> {
         match prepared {
             OpsKind::Tracked(prep) => {
                 let state = Attended {
-                    query,
-                    key,
-                    value,
+                    inputs,
                     mask,
                     probabilities,
                     attention,
@@ -178,23 +163,21 @@ impl<C: CheckpointStrategy> Attends for Autodiff<Cube, C> {
         let [x, qw, qb, kw, kb, vw, vb] = tensors.map(|tensor| tensor.into_primitive());
         let (mask, weights) = (mask.into_primitive(), [qw, kw, vw]);
         let [qw, kw, vw] = weights.clone();
-        let (output, probabilities, query, key, value) =
-            Cube::attend_projected(x.clone(), qw, qb, kw, kb, vw, vb, mask.clone(), attention);
+        let layers = [[qw, qb], [kw, kb], [vw, vb]];
+        let (output, left) = kernels::project(x, layers, mask.clone(), attention);
         let prepared = SelfAttentionBackward
             .prepare::<C>(nodes)
             .compute_bound()
             .stateful();
         match prepared {
             OpsKind::Tracked(prep) => {
-                let attended = Attended {
-                    query,
-                    key,
-                    value,
+                let state = Projected {
+                    left,
+                    weights,
                     mask,
-                    probabilities,
                     attention,
                 };
-                prep.finish((x, weights, attended), output)
+                prep.finish(state, output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
@@ -210,9 +193,7 @@ struct AttentionBackward;
 
 #[derive(Clone, Debug)]
 struct Attended {
-    query: Primitive,
-    key: Primitive,
-    value: Primitive,
+    inputs: [Primitive; 3],
     mask: Primitive,
     probabilities: Primitive,
     attention: Attention,
@@ -229,17 +210,14 @@ impl Backward<Cube, 3> for AttentionBackward {
     ) {
         let gradient = grads.consume::<Cube>(&ops.node);
         let Attended {
-            query,
-            key,
-            value,
+            inputs,
             mask,
             probabilities,
             attention,
         } = ops.state;
-        let (of_query, of_key, of_value) =
-            Cube::attend_backward(gradient, query, key, value, probabilities, mask, attention);
+        let made = kernels::backward(gradient, inputs, probabilities, mask, attention);
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
-        register(grads, parents, [of_query, of_key, of_value]);
+        register(grads, parents, made);
     }
 }
 
@@ -247,8 +225,16 @@ impl Backward<Cube, 3> for AttentionBackward {
 #[derive(Debug)]
 struct SelfAttentionBackward;
 
+#[derive(Clone, Debug)]
+struct Projected {
+    left: Left,
+    weights: [Primitive; 3],
+    mask: Primitive,
+    attention: Attention,
+}
+
 impl Backward<Cube, 7> for SelfAttentionBackward {
-    type State = (Primitive, [Primitive; 3], Attended);
+    type State = Projected;
 
     fn backward(
         self,
@@ -257,23 +243,18 @@ impl Backward<Cube, 7> for SelfAttentionBackward {
         _checkpointer: &mut Checkpointer,
     ) {
         let gradient = grads.consume::<Cube>(&ops.node);
-        let (x, [query_weight, key_weight, value_weight], attended) = ops.state;
+        let Projected {
+            left,
+            weights,
+            mask,
+            attention,
+        } = ops.state;
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
-        let (of_x, query, key, value) = Cube::attend_projected_backward(
-            gradient,
-            x,
-            query_weight,
-            key_weight,
-            value_weight,
-            attended.query,
-            attended.key,
-            attended.value,
-            attended.probabilities,
-            attended.mask,
-            attended.attention,
-            parents.map(|parent| parent.is_some()),
-        );
-        let made = [of_x, query.0, query.1, key.0, key.1, value.0, value.1];
+        let wanted = parents.map(|parent| parent.is_some());
+        let (of_x, layers) =
+            kernels::project_backward(gradient, left, weights, mask, attention, wanted);
+        let [query, key, value] = layers;
+        let made = [[of_x].as_slice(), &query, &key, &value].concat();
         register(grads, parents, made);
     }
 }

@@ -8,7 +8,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::operations::Kernels;
+use crate::kernels::cross_entropy;
 
 /// The class of each row, or none, and what the row counts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,7 +60,7 @@ impl OfClasses for Cube {
         targets: FloatTensor<Self>,
         smoothing: f32,
     ) -> FloatTensor<Self> {
-        Self::cross_entropy_of_rows(logits, targets, smoothing).0
+        cross_entropy::forward(logits, targets, smoothing).0
     }
 }
 
@@ -72,7 +72,7 @@ impl<C: CheckpointStrategy> OfClasses for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let nodes = [logits.node()];
         let [logits, targets] = [logits, targets].map(|tensor| tensor.into_primitive());
-        let (sum, kept) = Cube::cross_entropy_of_rows(logits.clone(), targets.clone(), smoothing);
+        let (sum, kept) = cross_entropy::forward(logits.clone(), targets.clone(), smoothing);
         let prepared = CrossEntropyBackward
             .prepare::<C>(nodes)
             .compute_bound()
@@ -124,8 +124,7 @@ impl Backward<Cube, 1> for CrossEntropyBackward {
                 kept,
                 smoothing,
             } = ops.state;
-            let result =
-                Cube::cross_entropy_of_rows_backward(gradient, logits, targets, kept, smoothing);
+            let result = cross_entropy::backward(gradient, logits, targets, kept, smoothing);
             grads.register::<Cube>(parent.id, result);
         }
     }

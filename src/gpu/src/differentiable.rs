@@ -9,8 +9,8 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
-use crate::kernels::mask::Dropped;
-use crate::operations::Kernels;
+use crate::kernels::mask::{Dropped, drop_elements};
+use crate::kernels::norm::{self, Normalized, Place};
 
 /// The most columns of a row that [`layer_norm`] takes: each unit of a cube keeps its share of them in registers.
 const MOST_COLUMNS: usize = 4096;
@@ -87,7 +87,7 @@ impl Differentiable for Cube {
         beta: FloatTensor<Self>,
         eps: f32,
     ) -> FloatTensor<Self> {
-        Self::normalize(x, gamma, beta, eps).0
+        norm::forward(x, None, gamma, beta, eps, None).output
     }
 
     fn gpu_add_layer_norm(
@@ -98,11 +98,11 @@ impl Differentiable for Cube {
         eps: f32,
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self> {
-        Self::add_normalize(x, residual, gamma, beta, eps, dropped).0
+        norm::forward(x, Some(residual), gamma, beta, eps, dropped).output
     }
 
     fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self> {
-        Self::drop_out(x, dropped)
+        drop_elements(x, dropped)
     }
 }
 
@@ -115,7 +115,11 @@ impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), gamma.node(), beta.node()];
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
-        let (output, normalized, inverse) = Cube::normalize(x, gamma.clone(), beta, eps);
+        let Normalized {
+            output,
+            normalized,
+            inverse,
+        } = norm::forward(x, None, gamma.clone(), beta, eps, None);
         let prepared = NormBackward.prepare::<C>(nodes).compute_bound().stateful();
         match prepared {
             OpsKind::Tracked(prep) => {
@@ -142,8 +146,11 @@ impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
         let nodes = [x.node(), gamma.node(), beta.node(), residual.node()];
         let [x, residual, gamma, beta] =
             [x, residual, gamma, beta].map(|tensor| tensor.into_primitive());
-        let (output, normalized, inverse) =
-            Cube::add_normalize(x, residual, gamma.clone(), beta, eps, dropped);
+        let Normalized {
+            output,
+            normalized,
+            inverse,
+        } = norm::forward(x, Some(residual), gamma.clone(), beta, eps, dropped);
         let prepared = NormBackward.prepare::<C>(nodes).compute_bound().stateful();
         match prepared {
             OpsKind::Tracked(prep) => {
@@ -161,7 +168,7 @@ impl<C: CheckpointStrategy> Differentiable for Autodiff<Cube, C> {
 
     fn gpu_dropout(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self> {
         let nodes = [x.node()];
-        let output = Cube::drop_out(x.into_primitive(), dropped);
+        let output = drop_elements(x.into_primitive(), dropped);
         let prepared = DropoutBackward
             .prepare::<C>(nodes)
             .compute_bound()
@@ -217,10 +224,9 @@ impl<const N: usize> Backward<Cube, N> for NormBackward {
             gamma,
             dropped,
         } = ops.state;
-        let (x, sum, gamma, beta) =
-            Cube::normalize_backward(gradient, normalized, inverse, gamma, dropped);
+        let made = norm::backward(gradient, normalized, inverse, gamma, Place::Input(dropped));
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
-        register(grads, parents, [x, gamma, beta, sum]);
+        register(grads, parents, [made.x, made.gamma, made.beta, made.sum]);
     }
 }
 
@@ -239,7 +245,7 @@ impl Backward<Cube, 1> for DropoutBackward {
     ) {
         let gradient = grads.consume::<Cube>(&ops.node);
         if let [Some(parent)] = ops.parents {
-            grads.register::<Cube>(parent.id, Cube::drop_out(gradient, ops.state));
+            grads.register::<Cube>(parent.id, drop_elements(gradient, ops.state));
         }
     }
 }

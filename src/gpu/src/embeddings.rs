@@ -8,8 +8,9 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, Cube, Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::{DType, Int, Tensor};
 
+use crate::kernels::embeddings::{self, Tables};
 use crate::kernels::mask::Dropped;
-use crate::operations::Kernels;
+use crate::kernels::norm::{self, Normalized, Place};
 
 /// Buffers that the launch binds: ten tensors, and one for scalars and shapes.
 const BINDINGS: u32 = 11;
@@ -103,10 +104,12 @@ impl Embed for Cube {
         _untrained: [Option<usize>; 2],
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self> {
-        Self::embed_normalize(
-            words, types, positions, ids, type_ids, gamma, beta, eps, dropped,
-        )
-        .0
+        let tables = Tables {
+            words,
+            types,
+            positions,
+        };
+        embeddings::forward(tables, ids, type_ids, gamma, beta, eps, dropped).output
     }
 }
 
@@ -127,10 +130,16 @@ impl<C: CheckpointStrategy> Embed for Autodiff<Cube, C> {
         let nodes = floats.each_ref().map(|tensor| tensor.node());
         let [words, types, positions, gamma, beta] = floats.map(|tensor| tensor.into_primitive());
         let entries = [&words, &types, &positions].map(|table| table.shape()[0]);
-        let (output, normalized, inverse) = Cube::embed_normalize(
-            words,
-            types,
-            positions,
+        let Normalized {
+            output,
+            normalized,
+            inverse,
+        } = embeddings::forward(
+            Tables {
+                words,
+                types,
+                positions,
+            },
             ids.clone(),
             type_ids.clone(),
             gamma.clone(),
@@ -198,15 +207,15 @@ impl Backward<Cube, 5> for EmbedBackward {
             untrained,
             dropped,
         } = ops.state;
-        let (of_sum, of_gamma, of_beta) =
-            Cube::embed_normalize_backward(gradient, normalized, inverse, gamma, dropped);
+        let made = norm::backward(gradient, normalized, inverse, gamma, Place::Output(dropped));
+        let of_sum = made.sum;
         let [words, types, positions, gamma, beta] =
             ops.parents.map(|parent| parent.map(|node| node.id));
         // Frozen tables have no gradient, which would be as large as they are.
         let mut of_words = None;
         let mut of_positions = None;
         if words.is_some() || positions.is_some() {
-            let (first, second) = Cube::embed_words_backward(
+            let (first, second) = embeddings::words_and_positions(
                 of_sum.clone(),
                 ids,
                 [entries[0], entries[2]],
@@ -216,13 +225,13 @@ impl Backward<Cube, 5> for EmbedBackward {
         }
         let of_types = types
             .is_some()
-            .then(|| Cube::embed_types_backward(of_sum, type_ids, entries[1], untrained[1]));
+            .then(|| embeddings::types(of_sum, type_ids, entries[1], untrained[1]));
         let found = [
             (words, of_words),
             (types, of_types),
             (positions, of_positions),
-            (gamma, Some(of_gamma)),
-            (beta, Some(of_beta)),
+            (gamma, Some(made.gamma)),
+            (beta, Some(made.beta)),
         ];
         for (parent, gradient) in found {
             if let (Some(parent), Some(gradient)) = (parent, gradient) {

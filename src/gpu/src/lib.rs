@@ -1,11 +1,11 @@
 //! What runs on GPUs only: fused operations of the encoder, the loss and the optimizer as kernels in CubeCL, one source
-//! for WGSL (wgpu) and CUDA, and a guard over burn's fusion of matrix products.
+//! for WGSL (wgpu) and CUDA.
 //!
 //! Every operation has a portable form elsewhere, composed of burn's operations, which is its reference and its
 //! fallback. A function here takes tensors that [`takes`] accepts: float32, on a CubeCL device.
 //!
-//! Start reading at `differentiable.rs`, which has the functions with a gradient, then `operations.rs` for the
-//! operations that burn queues and `kernels` for the code that runs on the GPU.
+//! Start reading at `differentiable.rs`, which has functions with a gradient, then `kernels` for the code that runs on the
+//! GPU.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -13,12 +13,9 @@ mod attention;
 mod cross_entropy;
 mod differentiable;
 mod embeddings;
-mod guard;
 mod kernels;
 mod launches;
-mod layers;
 mod linear;
-mod operations;
 mod optimizer;
 mod sum;
 #[doc(hidden)]
@@ -28,7 +25,6 @@ pub use attention::{attention, self_attention};
 pub use cross_entropy::{Targets, cross_entropy};
 pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm};
 pub use embeddings::{Lookup, embed, takes_embeddings};
-pub use guard::guard_products;
 pub use kernels::attention::Attention;
 pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
 pub use launches::{Launches, count_launches};

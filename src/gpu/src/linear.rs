@@ -14,7 +14,7 @@ use burn::backend::{Autodiff, Backend, Cube, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use crate::differentiable::register;
-use crate::layers::LayerKernels;
+use crate::kernels::linear;
 
 /// `x · weightᵀ + bias`.
 ///
@@ -62,7 +62,7 @@ impl Layers for Cube {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::dense(x, weight, bias)
+        linear::forward(x, weight, bias)
     }
 
     fn gpu_linear_gelu(
@@ -70,7 +70,7 @@ impl Layers for Cube {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::dense_gelu(x, weight, bias).0
+        linear::gelu_forward(x, weight, bias).0
     }
 }
 
@@ -82,7 +82,7 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        let output = Cube::dense(x.clone(), weight.clone(), bias);
+        let output = linear::forward(x.clone(), weight.clone(), bias);
         let prepared = LinearBackward
             .prepare::<C>(nodes)
             .compute_bound()
@@ -100,7 +100,7 @@ impl<C: CheckpointStrategy> Layers for Autodiff<Cube, C> {
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        let (output, product) = Cube::dense_gelu(x.clone(), weight.clone(), bias.clone());
+        let (output, product) = linear::gelu_forward(x.clone(), weight.clone(), bias.clone());
         let prepared = LinearGeluBackward
             .prepare::<C>(nodes)
             .compute_bound()
@@ -137,8 +137,8 @@ impl Backward<Cube, 3> for LinearBackward {
         let (x, weight) = ops.state;
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
         let wanted = parents.map(|parent| parent.is_some());
-        let made = Cube::dense_backward(gradient, x, weight, wanted);
-        register(grads, parents, <[Primitive; 3]>::from(made));
+        let made = linear::backward(gradient, x, weight, None, wanted);
+        register(grads, parents, made);
     }
 }
 
@@ -172,7 +172,7 @@ impl Backward<Cube, 3> for LinearGeluBackward {
         } = ops.state;
         let parents = ops.parents.map(|parent| parent.map(|node| node.id));
         let wanted = parents.map(|parent| parent.is_some());
-        let made = Cube::dense_gelu_backward(gradient, x, weight, product, bias, wanted);
-        register(grads, parents, <[Primitive; 3]>::from(made));
+        let made = linear::gelu_backward(gradient, x, weight, product, bias, wanted);
+        register(grads, parents, made);
     }
 }

@@ -76,6 +76,7 @@ pub fn backward(
 }
 
 /// What an attention with its projections leaves for the backward pass.
+#[derive(Clone, Debug)]
 pub struct Left {
     /// [B, S, I]
     pub x: CubeTensor,
