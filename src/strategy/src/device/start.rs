@@ -41,7 +41,6 @@ pub(super) fn attempt(device: &LogicalDevice) -> std::result::Result<(), String>
             cuda_compiler::complete()?;
         }
         kernels::count();
-        stratoscope_gpu::guard_products();
         guarded({
             let device = device.burn.clone();
             move || first_operation(&device)
