@@ -2,24 +2,16 @@
 //! sorted, nobody owns them, and their time is 0. The archive is cut into pieces that are compressed on all cores, each a
 //! zstd frame with a checksum; `tar --zstd -xf` reads it, too.
 //!
-//! Format: POSIX.1-1988 `ustar`; Zstandard, RFC 8878 (frames may follow each other).
+//! Format: POSIX.1-1988 `ustar`, without extensions; Zstandard, RFC 8878 (frames may follow each other).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use tar::{Archive, Builder, Entry, EntryType, Header};
+
+/// The size of a header, and the unit in which files are stored.
 const BLOCK: usize = 512;
-/// The two parts of a name in a header.
-const NAME: usize = 100;
-const PREFIX: usize = 155;
-/// Where a header has what.
-const MODE_AT: usize = 100;
-const SIZE_AT: usize = 124;
-const CHECKSUM_AT: usize = 148;
-const KIND_AT: usize = 156;
-const MAGIC_AT: usize = 257;
-const PREFIX_AT: usize = 345;
-const REGULAR: u8 = b'0';
 
 /// How much is compressed at a time on a core. More gains little: 64 MiB were 0.4 % smaller.
 const PIECE: usize = 32 << 20;
@@ -41,25 +33,39 @@ pub fn pack(folder: &Path, level: i32, output: &mut dyn Write) -> io::Result<Pac
     let mut names = Vec::new();
     list(folder, Path::new(""), &mut names)?;
     names.sort();
-    let mut pieces = Pieces::new(level, output);
+    let mut archive = Builder::new(Pieces::new(level, output));
     let mut packed = Packed::default();
     for name in names {
         let mut file = File::open(folder.join(&name))?;
         let size = file.metadata()?.len();
-        pieces.write_all(&header(&name, size)?)?;
-        let copied = io::copy(&mut file, &mut pieces)?;
-        if copied != size {
+        let mut seen = Counted {
+            file: &mut file,
+            bytes: 0,
+        };
+        archive.append(&header(&name, size)?, &mut seen)?;
+        if seen.bytes != size {
             let name = name.display();
             return Err(io::Error::other(format!("{name} changes while it is read")));
         }
-        let rest = (BLOCK - (size as usize % BLOCK)) % BLOCK;
-        pieces.write_all(&[0; BLOCK][..rest])?;
         packed.files += 1;
         packed.bytes += size;
     }
-    pieces.write_all(&[0; 2 * BLOCK])?;
-    pieces.finish()?;
+    archive.into_inner()?.finish()?;
     Ok(packed)
+}
+
+/// Counts what is read.
+struct Counted<'a> {
+    file: &'a mut File,
+    bytes: u64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(buffer)?;
+        self.bytes += length as u64;
+        Ok(length)
+    }
 }
 
 /// The regular files below `folder`, by their names relative to `below`'s root.
@@ -80,49 +86,23 @@ fn list(folder: &Path, below: &Path, names: &mut Vec<PathBuf>) -> io::Result<()>
     Ok(())
 }
 
-fn header(name: &Path, size: u64) -> io::Result<[u8; BLOCK]> {
-    let text = name
-        .to_str()
-        .ok_or_else(|| io::Error::other(format!("{} is not UTF-8", name.display())))?;
-    let (prefix, last) = split(text).ok_or_else(|| {
-        io::Error::other(format!("the name {text} is too long for a tar archive"))
-    })?;
-    let mut header = [0; BLOCK];
-    let mut put =
-        |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
-    put(0, last);
-    put(PREFIX_AT, prefix);
-    put(MODE_AT, "0000644");
-    // User, group.
-    put(MODE_AT + 8, "0000000");
-    put(MODE_AT + 16, "0000000");
-    put(SIZE_AT, &format!("{size:011o}"));
-    // The time of the last change.
-    put(SIZE_AT + 12, "00000000000");
-    put(MAGIC_AT, "ustar\x0000");
-    header[KIND_AT] = REGULAR;
-    let sum = checksum(&header);
-    header[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    Ok(header)
-}
-
-/// The name in two parts that a header has room for, cut at a `/`.
-fn split(name: &str) -> Option<(&str, &str)> {
-    if name.len() <= NAME {
-        return Some(("", name));
+/// The header of a file that nobody owns and that was never changed. Its name must fit: extensions for longer names are not
+/// unpacked.
+fn header(name: &Path, size: u64) -> io::Result<Header> {
+    if name.to_str().is_none() {
+        let name = name.display();
+        return Err(io::Error::other(format!("{name} is not UTF-8")));
     }
-    let mut cuts = name.match_indices('/').map(|(at, _)| name.split_at(at));
-    cuts.find_map(|(prefix, rest)| {
-        let last = &rest[1..];
-        (prefix.len() <= PREFIX && last.len() <= NAME).then_some((prefix, last))
-    })
-}
-
-/// The sum of all bytes of a header, its own field counted as spaces.
-fn checksum(header: &[u8; BLOCK]) -> u32 {
-    let own = CHECKSUM_AT..CHECKSUM_AT + 8;
-    let value = |(at, byte): (usize, &u8)| u32::from(if own.contains(&at) { b' ' } else { *byte });
-    header.iter().enumerate().map(value).sum()
+    let mut header = Header::new_ustar();
+    header.set_path(name)?;
+    header.set_entry_type(EntryType::Regular);
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_cksum();
+    Ok(header)
 }
 
 /// Compresses what is written to it, piece by piece.
@@ -202,73 +182,75 @@ fn frame(piece: &[u8], level: i32) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Unpacks an archive into an existing folder; `progress` hears how many bytes of files were written so far. Returns
-/// what was unpacked.
+/// Unpacks an archive into an existing folder. It may hold at most `limit`. `progress` gets the bytes of files that were
+/// written so far. Returns what was unpacked.
 ///
 /// # Errors
-/// The archive is damaged or incomplete, names a file outside of the folder, or a file cannot be written.
+/// The archive is damaged or incomplete, holds more than `limit` or anything but files with names inside of the folder, or a
+/// file cannot be written.
 pub fn unpack(
     archive: &mut dyn Read,
     folder: &Path,
+    limit: Packed,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<Packed> {
-    let mut contents = zstd::stream::Decoder::new(archive)?;
+    let mut archive = Archive::new(zstd::stream::Decoder::new(archive)?);
     let mut unpacked = Packed::default();
-    let mut made = PathBuf::new();
-    loop {
-        let mut header = [0; BLOCK];
-        contents.read_exact(&mut header)?;
-        if header == [0; BLOCK] {
-            // The second of the two empty blocks, and the checksum of the last frame.
-            let mut rest = Vec::new();
-            contents.read_to_end(&mut rest)?;
-            return match rest[..] == [0; BLOCK] {
-                true => Ok(unpacked),
-                false => Err(damaged()),
-            };
+    let mut last_parent = PathBuf::new();
+    // Raw: extensions for long names, links and sparse files are entries, which are refused.
+    for entry in archive.entries()?.raw(true) {
+        let mut entry = entry?;
+        let path = folder.join(name_of(&entry)?);
+        let size = entry.size();
+        unpacked.files += 1;
+        unpacked.bytes = unpacked.bytes.saturating_add(size);
+        if unpacked.files > limit.files || unpacked.bytes > limit.bytes {
+            return Err(invalid("the archive holds more than it should"));
         }
-        let (name, size) = read_header(&header)?;
-        let path = folder.join(name);
-        if let Some(parent) = path.parent().filter(|parent| **parent != made) {
+        if let Some(parent) = path.parent().filter(|parent| **parent != last_parent) {
             fs::create_dir_all(parent)?;
-            made = parent.to_owned();
+            last_parent = parent.to_owned();
         }
+        // A second file of the same name is refused.
         let mut file = File::create_new(&path)?;
-        let copied = io::copy(&mut (&mut contents).take(size), &mut file)?;
-        if copied != size {
+        if io::copy(&mut entry, &mut file)? != size {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let rest = (BLOCK - (size as usize % BLOCK)) % BLOCK;
-        contents.read_exact(&mut [0; BLOCK][..rest])?;
-        unpacked.files += 1;
-        unpacked.bytes += size;
         progress(unpacked.bytes);
     }
+    // The entries end at the first of two empty blocks, or where the archive is cut. Reading to the end of the second one
+    // also compares the checksum of the last frame.
+    let mut rest = Vec::new();
+    let most = BLOCK as u64 + 1;
+    archive.into_inner().take(most).read_to_end(&mut rest)?;
+    if rest[..] != [0; BLOCK] {
+        return Err(damaged());
+    }
+    Ok(unpacked)
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the archive is damaged")
+    invalid("the archive is damaged")
 }
 
-fn read_header(header: &[u8; BLOCK]) -> io::Result<(PathBuf, u64)> {
-    let text = |at: usize, length: usize| {
-        let field = &header[at..at + length];
-        let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
-        std::str::from_utf8(&field[..end]).map_err(|_| damaged())
-    };
-    let number = |at: usize, length: usize| {
-        u64::from_str_radix(text(at, length)?.trim(), 8).map_err(|_| damaged())
-    };
-    let is_whole = number(CHECKSUM_AT, 8)? == u64::from(checksum(header));
-    if !is_whole || header[KIND_AT] != REGULAR {
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// The name of a regular file inside of the folder.
+fn name_of(entry: &Entry<'_, impl Read>) -> io::Result<PathBuf> {
+    let bytes = entry.path_bytes();
+    let name = Path::new(std::str::from_utf8(&bytes).map_err(|_| damaged())?);
+    let is_inside = name
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside
+        || name.as_os_str().is_empty()
+        || entry.header().entry_type() != EntryType::Regular
+    {
         return Err(damaged());
     }
-    let name = Path::new(text(PREFIX_AT, PREFIX)?).join(text(0, NAME)?);
-    let mut parts = name.components();
-    if name.as_os_str().is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
-        return Err(damaged());
-    }
-    Ok((name, number(SIZE_AT, 12)?))
+    Ok(name.to_owned())
 }
 
 #[cfg(test)]
@@ -284,6 +266,11 @@ mod tests {
         }
         folder
     }
+
+    const ANY: Packed = Packed {
+        files: u64::MAX,
+        bytes: u64::MAX,
+    };
 
     fn packed(folder: &Path) -> Vec<u8> {
         let mut archive = Vec::new();
@@ -309,7 +296,9 @@ mod tests {
         assert!(archive.len() < large.len() / 4, "{} bytes", archive.len());
         let to = tempfile::tempdir().expect("a folder");
         let mut heard = 0;
-        let unpacked = unpack(&mut &archive[..], to.path(), &mut |bytes| heard = bytes);
+        let unpacked = unpack(&mut &archive[..], to.path(), ANY, &mut |bytes| {
+            heard = bytes;
+        });
         let unpacked = unpacked.expect("unpacks");
         assert_eq!((unpacked.files, unpacked.bytes), (5, heard));
         for (name, bytes) in files {
@@ -339,23 +328,114 @@ mod tests {
         let good = packed(from.path());
         for cut in [0, 1, good.len() / 2, good.len() - 1] {
             let to = tempfile::tempdir().expect("a folder");
-            unpack(&mut &good[..cut], to.path(), &mut |_| ()).expect_err("is cut");
+            unpack(&mut &good[..cut], to.path(), ANY, &mut |_| ()).expect_err("is cut");
         }
         for at in (0..good.len()).step_by(5) {
             let mut bad = good.clone();
             bad[at] ^= 0x10;
             let to = tempfile::tempdir().expect("a folder");
-            unpack(&mut &bad[..], to.path(), &mut |_| ()).expect_err("has another checksum");
+            unpack(&mut &bad[..], to.path(), ANY, &mut |_| ()).expect_err("has another checksum");
         }
+    }
+
+    /// An archive with these headers, each of an empty file, as it is on a disk.
+    fn with_headers(headers: &[Header]) -> Vec<u8> {
+        let blocks = headers.iter().flat_map(|header| header.as_bytes().to_vec());
+        let blocks: Vec<u8> = blocks.chain([0; 2 * BLOCK]).collect();
+        frame(&blocks, 1).expect("compresses")
+    }
+
+    fn refused(archive: &[u8]) -> io::Error {
+        let to = tempfile::tempdir().expect("a folder");
+        let error = unpack(&mut &archive[..], to.path(), ANY, &mut |_| ());
+        assert_eq!(fs::read_dir(to.path()).expect("reads").count(), 0);
+        error.expect_err("is refused")
     }
 
     #[test]
     fn names_outside_of_the_folder_are_refused() {
+        let named = |name: &str| {
+            let mut header = header(Path::new("a"), 0).expect("fits");
+            let field = &mut header.as_ustar_mut().expect("is one").name;
+            field[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_cksum();
+            header
+        };
         for name in ["../x", "/etc/x", "a/../../x", "./x"] {
-            let header = header(Path::new(name), 0).expect("fits");
-            read_header(&header).expect_err(name);
+            let error = refused(&with_headers(&[named(name)]));
+            assert_eq!(error.to_string(), "the archive is damaged", "{name}");
+            // They are not packed either, but nothing below a folder has such a name.
+            assert!(
+                name == "./x" || header(Path::new(name), 0).is_err(),
+                "{name}"
+            );
         }
-        let inside = header(Path::new("a/x"), 5).expect("fits");
-        assert_eq!(read_header(&inside).expect("is good"), ("a/x".into(), 5));
+        let to = tempfile::tempdir().expect("a folder");
+        let inside = with_headers(&[named("a/x")]);
+        unpack(&mut &inside[..], to.path(), ANY, &mut |_| ()).expect("is good");
+        assert!(to.path().join("a/x").is_file());
+    }
+
+    #[test]
+    fn links_devices_and_extensions_are_refused() {
+        for kind in *b"123456LKxgS" {
+            let mut header = header(Path::new("a"), 0).expect("fits");
+            header.set_entry_type(EntryType::new(kind));
+            header.set_cksum();
+            refused(&with_headers(&[header]));
+        }
+    }
+
+    #[test]
+    fn a_name_occurs_once() {
+        let header = header(Path::new("a"), 0).expect("fits");
+        let archive = with_headers(&[header.clone(), header]);
+        let to = tempfile::tempdir().expect("a folder");
+        let error = unpack(&mut &archive[..], to.path(), ANY, &mut |_| ());
+        let kind = error.expect_err("is there already").kind();
+        assert_eq!(kind, io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn more_than_the_limit_is_not_written() {
+        let from = folder(&[("a", b"12345"), ("b", b"678")]);
+        let archive = packed(from.path());
+        for (files, bytes) in [(1, 100), (2, 7), (0, 0)] {
+            let to = tempfile::tempdir().expect("a folder");
+            let limit = Packed { files, bytes };
+            let error = unpack(&mut &archive[..], to.path(), limit, &mut |_| ());
+            let error = error.expect_err("it holds two files of 8 bytes");
+            assert!(error.to_string().contains("more than it should"), "{error}");
+            assert!(!to.path().join("b").exists());
+        }
+        let to = tempfile::tempdir().expect("a folder");
+        let limit = Packed { files: 2, bytes: 8 };
+        unpack(&mut &archive[..], to.path(), limit, &mut |_| ()).expect("is at the limit");
+        // A size in a header is no reason to believe it.
+        let huge = header(Path::new("a"), 8 << 30).expect("fits");
+        refused_with(&with_headers(&[huge]), "more than it should");
+    }
+
+    fn refused_with(archive: &[u8], reason: &str) {
+        let to = tempfile::tempdir().expect("a folder");
+        let limit = Packed {
+            files: 1,
+            bytes: 1 << 20,
+        };
+        let error = unpack(&mut &archive[..], to.path(), limit, &mut |_| ());
+        let error = error.expect_err("is refused").to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+
+    #[test]
+    fn bytes_behind_the_end_are_refused() {
+        let header = header(Path::new("a"), 0).expect("fits");
+        let whole: Vec<u8> = header.as_bytes().iter().copied().collect();
+        for zeros in [0, BLOCK, 3 * BLOCK] {
+            let bytes = [whole.clone(), vec![0; zeros]].concat();
+            let archive = frame(&bytes, 1).expect("compresses");
+            let to = tempfile::tempdir().expect("a folder");
+            unpack(&mut &archive[..], to.path(), ANY, &mut |_| ()).expect_err("two blocks end it");
+        }
     }
 }

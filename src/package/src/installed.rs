@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{ffi::CString, fmt};
 
-use crate::archive;
+use crate::archive::{self, Packed};
 use crate::contents::Contents;
 
 /// Where a package lies in an environment.
@@ -172,8 +172,12 @@ impl Package {
             .prefix(&unfinished)
             .tempdir_in(place)?;
         let mut archive = File::open(self.archive())?;
-        let unpacked = archive::unpack(&mut archive, fresh.path(), progress)?;
-        if (unpacked.files, unpacked.bytes) != (self.contents.files, self.contents.bytes) {
+        let expected = Packed {
+            files: self.contents.files,
+            bytes: self.contents.bytes,
+        };
+        let unpacked = archive::unpack(&mut archive, fresh.path(), expected, progress)?;
+        if unpacked != expected {
             return Err(io::Error::other(
                 "the archive does not hold what it should: install the wheel again",
             ));
@@ -319,7 +323,6 @@ fn free(folder: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::Packed;
 
     /// An environment with a package whose library is two small files.
     fn environment(change: impl FnOnce(&mut Packed)) -> (tempfile::TempDir, Package) {
@@ -372,6 +375,10 @@ mod tests {
             problem.reason.contains("install the wheel again"),
             "{problem}"
         );
+        assert_eq!(package.unpacked(), None);
+        let (_prefix, package) = environment(|packed| packed.bytes -= 1);
+        let problem = package.unpack(&mut |_| ()).expect_err("holds more");
+        assert!(problem.reason.contains("more than it should"), "{problem}");
         assert_eq!(package.unpacked(), None);
         let (_prefix, package) = environment(|packed| packed.bytes = 1 << 60);
         let problem = package.unpack(&mut |_| ()).expect_err("is too large");
