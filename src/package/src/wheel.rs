@@ -1,26 +1,19 @@
 //! Python wheels: a zip archive with metadata and a list of all files. The same contents become the same bytes.
 //!
 //! <https://packaging.python.org/en/latest/specifications/binary-distribution-format/>,
-//! <https://packaging.python.org/en/latest/specifications/core-metadata/>,
-//! and PKWARE's APPNOTE 6.3.10 for the archive.
+//! <https://packaging.python.org/en/latest/specifications/core-metadata/>.
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::{Compression, Crc, write::DeflateEncoder};
 use sha2::{Digest, Sha256};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
-/// The date of every file: 1 January 1980, the first that the format knows.
-const DATE: u16 = (1 << 5) | 1;
-/// Version 2.0 of the format, made on Unix.
-const VERSION: u16 = 20;
-const MADE_BY: u16 = (3 << 8) | VERSION;
-const STORED: u16 = 0;
-const DEFLATED: u16 = 8;
-/// A regular file.
-const REGULAR: u32 = 0o100_000;
+/// How much deflated files are compressed: 1 to 9.
+const LEVEL: i64 = 6;
 
 /// How a file is put into the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,19 +41,8 @@ pub struct About {
 pub struct Wheel {
     about: About,
     path: PathBuf,
-    file: BufWriter<File>,
-    entries: Vec<Entry>,
+    archive: ZipWriter<BufWriter<File>>,
     record: String,
-}
-
-struct Entry {
-    name: String,
-    method: u16,
-    crc: u32,
-    compressed: u32,
-    size: u32,
-    mode: u32,
-    offset: u32,
 }
 
 impl Wheel {
@@ -75,10 +57,9 @@ impl Wheel {
         );
         let path = folder.join(name);
         Ok(Self {
-            file: BufWriter::new(File::create(&path)?),
+            archive: ZipWriter::new(BufWriter::new(File::create(&path)?)),
             path,
             about,
-            entries: Vec::new(),
             record: String::new(),
         })
     }
@@ -124,56 +105,34 @@ impl Wheel {
         Ok(())
     }
 
+    /// Returns the file's hash, as a list of files has it, and its size.
     fn write(
         &mut self,
         name: &str,
         contents: &mut dyn Read,
         method: Method,
         is_program: bool,
-    ) -> io::Result<(String, u32)> {
-        let offset = self.file.stream_position()?;
-        let mut entry = Entry {
-            name: name.to_owned(),
-            method: if method == Method::Stored {
-                STORED
-            } else {
-                DEFLATED
+    ) -> io::Result<(String, u64)> {
+        let options = SimpleFileOptions::default()
+            .system(System::Unix)
+            .unix_permissions(if is_program { 0o755 } else { 0o644 })
+            // 1 January 1980, the first date that the format knows.
+            .last_modified_time(DateTime::default());
+        self.archive.start_file(
+            name,
+            match method {
+                Method::Stored => options.compression_method(CompressionMethod::Stored),
+                Method::Deflated => options
+                    .compression_method(CompressionMethod::Deflated)
+                    .compression_level(Some(LEVEL)),
             },
-            crc: 0,
-            compressed: 0,
-            size: 0,
-            mode: REGULAR | if is_program { 0o755 } else { 0o644 },
-            offset: short(offset)?,
-        };
-        self.file.write_all(&entry.local_header())?;
-        let begun = self.file.stream_position()?;
-        let mut seen = Seen {
+        )?;
+        let mut hashed = Hashed {
             contents,
-            crc: Crc::new(),
             hash: Sha256::new(),
-            size: 0,
         };
-        match method {
-            Method::Stored => {
-                io::copy(&mut seen, &mut self.file)?;
-            }
-            Method::Deflated => {
-                let mut encoder = DeflateEncoder::new(&mut self.file, Compression::new(6));
-                io::copy(&mut seen, &mut encoder)?;
-                encoder.finish()?;
-            }
-        }
-        let end = self.file.stream_position()?;
-        entry.crc = seen.crc.sum();
-        entry.size = short(seen.size)?;
-        entry.compressed = short(end - begun)?;
-        let hash = base64(&seen.hash.finalize());
-        let size = entry.size;
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.write_all(&entry.local_header())?;
-        self.file.seek(SeekFrom::Start(end))?;
-        self.entries.push(entry);
-        Ok((hash, size))
+        let size = io::copy(&mut hashed, &mut self.archive)?;
+        Ok((base64(&hashed.hash.finalize()), size))
     }
 
     /// Writes the metadata, the list of files and the table of contents. Returns the wheel's path.
@@ -199,99 +158,23 @@ impl Wheel {
         let _ = writeln!(self.record, "{list},,");
         let record = std::mem::take(&mut self.record);
         self.write(&list, &mut record.as_bytes(), Method::Deflated, false)?;
-        self.table()?;
+        self.archive.finish()?.flush()?;
         Ok(self.path)
     }
-
-    fn table(&mut self) -> io::Result<()> {
-        let begun = self.file.stream_position()?;
-        for entry in &self.entries {
-            self.file.write_all(&entry.central_header())?;
-        }
-        let length = self.file.stream_position()? - begun;
-        let count = u16::try_from(self.entries.len()).map_err(io::Error::other)?;
-        let mut end = Bytes::new(0x0605_4b50);
-        end.u16(&[0, 0, count, count])
-            .u32(&[short(length)?, short(begun)?])
-            .u16(&[0]);
-        self.file.write_all(&end.0)?;
-        self.file.flush()
-    }
 }
 
-impl Entry {
-    fn local_header(&self) -> Vec<u8> {
-        let mut bytes = Bytes::new(0x0403_4b50);
-        bytes.u16(&[VERSION]);
-        self.common(&mut bytes);
-        bytes.0.extend_from_slice(self.name.as_bytes());
-        bytes.0
-    }
-
-    fn central_header(&self) -> Vec<u8> {
-        let mut bytes = Bytes::new(0x0201_4b50);
-        bytes.u16(&[MADE_BY, VERSION]);
-        self.common(&mut bytes);
-        // The length of a comment, the disk, internal attributes.
-        bytes.u16(&[0, 0, 0]).u32(&[self.mode << 16, self.offset]);
-        bytes.0.extend_from_slice(self.name.as_bytes());
-        bytes.0
-    }
-
-    /// Flags (none: all names are ASCII), method, time, date, checksum, sizes, lengths of the name and of more fields.
-    fn common(&self, bytes: &mut Bytes) {
-        let name = u16::try_from(self.name.len()).unwrap_or(u16::MAX);
-        bytes
-            .u16(&[0, self.method, 0, DATE])
-            .u32(&[self.crc, self.compressed, self.size])
-            .u16(&[name, 0]);
-    }
-}
-
-/// Little-endian numbers, one after the other.
-struct Bytes(Vec<u8>);
-
-impl Bytes {
-    fn new(signature: u32) -> Self {
-        Self(signature.to_le_bytes().to_vec())
-    }
-
-    fn u16(&mut self, values: &[u16]) -> &mut Self {
-        values
-            .iter()
-            .for_each(|it| self.0.extend_from_slice(&it.to_le_bytes()));
-        self
-    }
-
-    fn u32(&mut self, values: &[u32]) -> &mut Self {
-        values
-            .iter()
-            .for_each(|it| self.0.extend_from_slice(&it.to_le_bytes()));
-        self
-    }
-}
-
-/// Looks at what is read.
-struct Seen<'a> {
+/// Hashes what is read.
+struct Hashed<'a> {
     contents: &'a mut dyn Read,
-    crc: Crc,
     hash: Sha256,
-    size: u64,
 }
 
-impl Read for Seen<'_> {
+impl Read for Hashed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.contents.read(buffer)?;
-        self.crc.update(&buffer[..length]);
         self.hash.update(&buffer[..length]);
-        self.size += length as u64;
         Ok(length)
     }
-}
-
-fn short(length: u64) -> io::Result<u32> {
-    let problem = |_| io::Error::other("a wheel holds less than 4 GiB");
-    u32::try_from(length).map_err(problem)
 }
 
 /// The alphabet for file names and URLs, without padding (RFC 4648, section 5).
@@ -346,6 +229,47 @@ mod tests {
         assert_eq!(one.windows(4).filter(|it| *it == b"PK\x01\x02").count(), 5);
         assert_eq!(&one[one.len() - 22..][..4], b"PK\x05\x06");
         assert!(one.windows(10).any(|it| it == b"#!/bin/sh\n"), "is stored");
+    }
+
+    #[test]
+    fn files_have_their_modes_one_date_and_a_line_in_the_record() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = File::open(wheel(folder.path())).expect("opens");
+        let mut archive = zip::ZipArchive::new(file).expect("is an archive");
+        let mut read = |name: &str| {
+            let mut file = archive.by_name(name).expect("is there");
+            let date = file.last_modified().expect("has one");
+            assert_eq!((date.year(), date.month(), date.day()), (1980, 1, 1));
+            let (mode, mut text) = (file.unix_mode().expect("has one"), String::new());
+            file.read_to_string(&mut text).expect("is text");
+            (mode, text)
+        };
+        let module = read("sample/__init__.py");
+        assert_eq!(module, (0o100_644, "ANSWER = 42\n".to_owned()));
+        assert_eq!(read("sample-1.0.data/scripts/sample").0, 0o100_755);
+        let (_, record) = read("sample-1.0.dist-info/RECORD");
+        // By `printf 'ANSWER = 42\n' | openssl dgst -sha256 -binary | basenc --base64url`.
+        let expected = "sample/__init__.py,sha256=XbAo4nI7yIz1ZX-St4TyhoNlf3RZyvfwxUKZv2y0s_w,12\n";
+        assert!(record.starts_with(expected), "{record}");
+        assert!(
+            record.ends_with("sample-1.0.dist-info/RECORD,,\n"),
+            "{record}"
+        );
+        assert_eq!(record.lines().count(), 5);
+    }
+
+    #[test]
+    fn a_name_occurs_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let about = About {
+            name: "sample".to_owned(),
+            version: "1.0".to_owned(),
+            platform: "any".to_owned(),
+            metadata: String::new(),
+        };
+        let mut wheel = Wheel::new(folder.path(), about).expect("begins");
+        wheel.add("a", b"1").expect("adds");
+        wheel.add("a", b"2").expect_err("is there already");
     }
 
     #[test]
