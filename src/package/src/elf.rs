@@ -1,13 +1,16 @@
 //! What a program or a shared library needs of the system it runs on, read from the file itself, and the platform tag
 //! that a wheel with such files has.
 //!
-//! Sources: the ELF-64 object file format; the GNU extension for symbol versions (Linux Standard Base, "Symbol
-//! Versioning"); PEP 600, which defines the tags `manylinux_X_Y`.
+//! Source of the tags `manylinux_X_Y`: PEP 600.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
+
+use object::LittleEndian;
+use object::elf::{DT_NEEDED, EM_AARCH64, EM_X86_64, FileHeader64};
+use object::read::elf::FileHeader;
 
 /// Libraries that every such system has, with compatible versions (PEP 600, the policies of `auditwheel`).
 const EVERYWHERE: [&str; 10] = [
@@ -22,11 +25,6 @@ const EVERYWHERE: [&str; 10] = [
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",
 ];
-
-const DYNAMIC: u32 = 6;
-const NEEDED_VERSIONS: u32 = 0x6fff_fffe;
-const TAG_NEEDED: u64 = 1;
-const HEADER_BYTES: usize = 64;
 
 /// What files need of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +44,7 @@ impl Needs {
     /// The file cannot be read, is no 64-bit little-endian ELF file, or is for another processor than the others.
     pub fn add(&mut self, file: &Path) -> io::Result<()> {
         let bytes = fs::read(file)?;
-        let of_file = read(&bytes).ok_or_else(|| {
+        let of_file = read(&bytes).ok().flatten().ok_or_else(|| {
             let text = format!("{} is no program for 64-bit Linux", file.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
@@ -101,80 +99,37 @@ fn glibc(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-fn read(bytes: &[u8]) -> Option<Needs> {
-    if bytes.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let machine = match number(bytes, 18, 2)? {
-        62 => "x86_64",
-        183 => "aarch64",
-        _ => return None,
+/// What a file needs; `None` for a processor without a tag here.
+fn read(bytes: &[u8]) -> object::Result<Option<Needs>> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes)?;
+    let endian = header.endian()?;
+    let machine = match header.e_machine(endian) {
+        EM_X86_64 => "x86_64",
+        EM_AARCH64 => "aarch64",
+        _ => return Ok(None),
     };
     let mut needs = Needs {
         machine: machine.to_owned(),
         ..Needs::default()
     };
-    let table = usize::try_from(number(bytes, 40, 8)?).ok()?;
-    let count = usize::try_from(number(bytes, 60, 2)?).ok()?;
-    let header = |index: usize| {
-        let start = table.checked_add(index.checked_mul(HEADER_BYTES)?)?;
-        bytes.get(start..start.checked_add(HEADER_BYTES)?)
-    };
-    let contents = |header: &[u8]| {
-        let start = usize::try_from(number(header, 24, 8)?).ok()?;
-        let length = usize::try_from(number(header, 32, 8)?).ok()?;
-        bytes.get(start..start.checked_add(length)?)
-    };
-    for index in 0..count {
-        let section = header(index)?;
-        let kind = u32::try_from(number(section, 4, 4)?).ok()?;
-        if ![DYNAMIC, NEEDED_VERSIONS].contains(&kind) {
-            continue;
-        }
-        let names = contents(header(usize::try_from(number(section, 40, 4)?).ok()?)?)?;
-        let table = contents(section)?;
-        if kind == DYNAMIC {
-            for entry in table.chunks_exact(16) {
-                if number(entry, 0, 8)? == TAG_NEEDED {
-                    needs.libraries.insert(string(names, number(entry, 8, 8)?)?);
-                }
+    let sections = header.sections(endian, bytes)?;
+    let dynamic = sections.dynamic_table(endian, bytes)?;
+    for entry in dynamic.iter().filter(|entry| entry.tag == DT_NEEDED) {
+        needs.libraries.insert(text(dynamic.string(entry)?));
+    }
+    if let Some((mut libraries, names)) = sections.gnu_verneed(endian, bytes)? {
+        let names = sections.strings(endian, bytes, names)?;
+        while let Some((_, versions)) = libraries.next()? {
+            for version in versions {
+                needs.versions.insert(text(version?.name(endian, names)?));
             }
-        } else {
-            needed_versions(table, names, &mut needs.versions)?;
         }
     }
-    Some(needs)
+    Ok(Some(needs))
 }
 
-/// Two linked lists: libraries, and for each the versions of its symbols.
-fn needed_versions(table: &[u8], names: &[u8], versions: &mut BTreeSet<String>) -> Option<()> {
-    let mut library = 0_usize;
-    loop {
-        let count = number(table, library.checked_add(2)?, 2)?;
-        let mut version =
-            library.checked_add(usize::try_from(number(table, library + 8, 4)?).ok()?)?;
-        for _ in 0..count {
-            versions.insert(string(names, number(table, version.checked_add(8)?, 4)?)?);
-            version =
-                version.checked_add(usize::try_from(number(table, version + 12, 4)?).ok()?)?;
-        }
-        match usize::try_from(number(table, library + 12, 4)?).ok()? {
-            0 => return Some(()),
-            next => library = library.checked_add(next)?,
-        }
-    }
-}
-
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    let mut value = [0; 8];
-    value[..size].copy_from_slice(bytes.get(at..at.checked_add(size)?)?);
-    Some(u64::from_le_bytes(value))
-}
-
-fn string(names: &[u8], at: u64) -> Option<String> {
-    let text = names.get(usize::try_from(at).ok()?..)?;
-    let text = text.split(|byte| *byte == 0).next()?;
-    Some(String::from_utf8_lossy(text).into_owned())
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 #[cfg(test)]
