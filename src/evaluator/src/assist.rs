@@ -1,7 +1,7 @@
 //! What can be completed and explained from the text alone: the arguments of `compile!`, `fit!`,
 //! `evaluate!` and the optimizers, the strategies of `scope!`, magics and codes, variables, and the
-//! names of the prelude. It needs no rust-analyzer, so it also answers while a cell runs; between
-//! cells, rust-analyzer is asked where this has nothing to say.
+//! names of the prelude. It needs no rust-analyzer, so it also answers while a cell runs and before the evaluator has
+//! started; between cells, rust-analyzer is asked ([`question`]) where this has nothing to say.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +10,13 @@ use stratoscope_wire::MimeBundle;
 use stratoscope_session::{Assist, Completion, Completions, Variable};
 
 mod explain;
+mod members;
 mod names;
 mod offer;
+pub mod question;
 mod rank;
 
+use question::Question;
 use stratoscope_cell_text::cursor as place;
 
 /// Shared by the evaluator, which keeps its variables up to date, and whoever asks meanwhile.
@@ -34,12 +37,14 @@ impl Assistant {
         offer::offer(code, cursor, &self.lock())
     }
 
-    /// Puts what Rust offers at the cursor in the order in which people want it.
-    pub fn rank(&self, code: &str, cursor: usize, items: &mut [Completion]) {
-        let cursor = border(code, cursor);
-        if code[..place::word(code, cursor).start].ends_with('.') {
-            rank::sort(items);
-        }
+    /// What is left of what Rust offers at the cursor, in the order in which people want it.
+    pub fn refine(&self, code: &str, question: &Question, items: Vec<Completion>) -> Completions {
+        offer::refine(code, question, items)
+    }
+
+    /// The names that can stand at the cursor, without Rust.
+    pub fn any_name(&self, code: &str, cursor: usize) -> Completions {
+        offer::any_name(code, border(code, cursor), &self.lock())
     }
 
     /// As [`Self::complete_call`], for what hovering shows.
@@ -63,7 +68,7 @@ impl Assistant {
     }
 }
 
-/// While a cell runs: without rust-analyzer, so that nothing waits for the cell.
+/// Without rust-analyzer, so that nothing waits for a cell or for the start.
 impl Assist for Assistant {
     fn complete(&self, code: &str, cursor: usize) -> Completions {
         let cursor = border(code, cursor);
@@ -93,7 +98,7 @@ pub fn name_alone(code: &str, cursor: usize) -> Option<&str> {
 }
 
 /// The cursor, or the next place where a character begins.
-fn border(code: &str, cursor: usize) -> usize {
+pub fn border(code: &str, cursor: usize) -> usize {
     (cursor.min(code.len())..=code.len())
         .find(|&at| code.is_char_boundary(at))
         .unwrap_or(code.len())

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
-use stratoscope_session::{Backend, Evaluate, Lint, MagicCell, Variable};
+use stratoscope_session::{Assist, Backend, Evaluate, Lint, MagicCell, Variable};
 use stratoscope_wire::MimeBundle;
 
 use super::engine::Engine;
+use crate::assist::Assistant;
 use crate::lint::Linter;
 use crate::magic::{self, Magic};
 
@@ -14,12 +15,15 @@ use crate::magic::{self, Magic};
 #[derive(Default)]
 pub struct EvcxrBackend {
     linter: Linter,
+    assistant: Assistant,
 }
 
 impl Backend for EvcxrBackend {
     fn start(&self) -> Result<Box<dyn Evaluate>> {
         self.linter.clear();
-        Ok(Box::new(Engine::start(self.linter.clone())?))
+        self.assistant.set_variables(Vec::new());
+        let engine = Engine::start(self.linter.clone(), self.assistant.clone())?;
+        Ok(Box::new(engine))
     }
 
     fn magic(&self, code: &str) -> Option<Box<dyn MagicCell>> {
@@ -29,6 +33,10 @@ impl Backend for EvcxrBackend {
 
     fn table(&self, variables: &[Variable]) -> MimeBundle {
         magic::table(variables)
+    }
+
+    fn assistant(&self) -> Option<Arc<dyn Assist>> {
+        Some(Arc::new(self.assistant.clone()))
     }
 
     fn linter(&self) -> Option<Arc<dyn Lint>> {

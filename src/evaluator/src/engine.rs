@@ -20,6 +20,7 @@ use super::lost_variables::LostVariables;
 use super::python_cell;
 use super::relay::{Current, Phase, Relay};
 use super::show;
+use super::silenced::silenced;
 use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
@@ -31,8 +32,8 @@ use stratoscope_compile::home::Home;
 use stratoscope_compile::standby_process::Standby;
 use stratoscope_session::DiagnosticSettings;
 use stratoscope_session::{
-    Assist, Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, LastError, OutputSink,
-    Stream, Variable,
+    Cell, CellError, CellOutcome, Completions, Evaluate, Interrupt, LastError, OutputSink, Stream,
+    Variable,
 };
 
 mod kept_variables;
@@ -279,16 +280,12 @@ impl Evaluate for Engine {
     }
 
     fn warm_up(&mut self) {
-        let _ = self.context.completions(WARM_UP, WARM_UP.len());
+        let _ = silenced(|| self.context.completions(WARM_UP, WARM_UP.len()));
     }
 
     fn complete(&mut self, code: &str, cursor: usize) -> Completions {
         if ParsedCell::of(code).too_deep().is_some() {
-            return Completions {
-                start: cursor,
-                end: cursor,
-                items: Vec::new(),
-            };
+            return Completions::nothing_at(cursor);
         }
         self.completions(code, cursor)
     }
@@ -357,10 +354,6 @@ impl Evaluate for Engine {
             process: Arc::clone(&self.process),
             standby: self.standby.as_ref().map(Standby::id),
         })
-    }
-
-    fn assistant(&self) -> Option<Arc<dyn Assist>> {
-        Some(Arc::new(self.assistant.clone()))
     }
 
     fn shut_down(&mut self) {

@@ -35,6 +35,7 @@ mod python_cell;
 mod relay;
 mod rustc_errors;
 mod show;
+mod silenced;
 mod streams;
 mod suggestion;
 mod warnings;

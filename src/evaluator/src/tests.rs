@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use stratoscope_wire::MimeBundle;
 
+use super::assist::Assistant;
 use super::engine::Engine;
 use super::lint::Linter;
 use stratoscope_compile::home;
@@ -67,7 +68,7 @@ impl Notebook {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         home::choose();
         let start = Instant::now();
-        let engine = Engine::start(Linter::default()).expect("starts");
+        let engine = Engine::start(Linter::default(), Assistant::default()).expect("starts");
         eprintln!("started in {:?}", start.elapsed());
         Self {
             engine,
@@ -329,4 +330,39 @@ fn interrupts_lose_nothing_where_the_cell_listens_or_compiles() {
     assert!(lost.contains("`kept`"), "{lost}");
     pressed.join().expect("no panic");
     assert_eq!(notebook.ok("1 + 1"), "result: 2");
+}
+
+impl Notebook {
+    fn completions(&mut self, code: &str) -> Vec<String> {
+        let found = self.engine.complete(code, code.len());
+        found.items.into_iter().map(|item| item.text).collect()
+    }
+}
+
+#[test]
+fn a_panic_of_rust_analyzer_costs_one_answer() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let keep = vec![1];");
+    for code in [
+        "let x: i32 = ",
+        "let n: usize = ke",
+        "return ",
+        "let v = keep; v",
+        "f(ke",
+    ] {
+        assert!(!notebook.completions(code).is_empty(), "{code}");
+        // As it is typed: there rust-analyzer searches, and panics.
+        let _ = notebook.engine.complete_as_typed(code);
+        assert_eq!(notebook.completions("kee"), ["keep"], "{code}");
+        assert_eq!(notebook.completions("keep.pu"), ["push"], "{code}");
+        let described = notebook.engine.inspect("keep", 2, 0);
+        assert!(described.is_some(), "{code}");
+    }
+    assert_eq!(notebook.ok("keep"), "result: [1]");
+    let own = "struct Own { inner: u8 }\nlet own = Own { inner: 1 };\n\
+               let mirrored = MirroredStrategy::logical(2)?;";
+    notebook.ok(own);
+    assert!(notebook.completions("own.").contains(&"inner".to_owned()));
+    let found = notebook.completions("MirroredStrategy::");
+    assert!(found.contains(&"logical".to_owned()) && !found.contains(&"with".to_owned()));
 }

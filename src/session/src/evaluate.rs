@@ -164,6 +164,17 @@ pub struct Completions {
     pub items: Vec<Completion>,
 }
 
+impl Completions {
+    /// No completions of what is typed at byte `cursor`.
+    pub fn nothing_at(cursor: usize) -> Self {
+        Self {
+            start: cursor,
+            end: cursor,
+            items: Vec::new(),
+        }
+    }
+}
+
 /// One of [`Completions`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -246,12 +257,6 @@ pub trait Evaluate: Send {
     /// Taken once, before the first cell; works while [`Evaluate::execute`] is busy on its thread.
     fn interrupt_handle(&self) -> Arc<dyn Interrupt>;
 
-    /// Taken once, before the first cell: completes and inspects while a cell runs, without the evaluator. `None`: such
-    /// requests get empty replies.
-    fn assistant(&self) -> Option<Arc<dyn Assist>> {
-        None
-    }
-
     /// Ends the cell process and removes temporary folders. Called once, last.
     fn shut_down(&mut self);
 }
@@ -269,7 +274,8 @@ pub trait Interrupt: Send + Sync {
     fn control(&self, _run: u64, _action: RunAction) {}
 }
 
-/// Completion and inspection while a cell runs. Replies within milliseconds.
+/// Completion and inspection from the text alone: while a cell runs, and while no evaluator has started. Replies within
+/// milliseconds.
 pub trait Assist: Send + Sync {
     /// As [`Evaluate::complete`].
     fn complete(&self, code: &str, cursor: usize) -> Completions;
@@ -300,6 +306,12 @@ pub trait Backend: Send {
 
     /// The table of the variables that `%vars` shows.
     fn table(&self, variables: &[Variable]) -> MimeBundle;
+
+    /// Taken once, before the first start: completes and inspects without an evaluator. `None`: such requests get empty
+    /// replies.
+    fn assistant(&self) -> Option<Arc<dyn Assist>> {
+        None
+    }
 
     /// Taken once, before the first start: checks cells while they are typed. `None`: nothing is checked.
     fn linter(&self) -> Option<Arc<dyn Lint>> {

@@ -18,7 +18,7 @@ use stratoscope_wire::{MimeBundle, RunAction};
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
-    Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Lint, OutputSink,
+    Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Lint, OutputSink,
 };
 use crate::shared::Shared;
 use stratoscope_os::console;
@@ -28,10 +28,15 @@ use stratoscope_os::process;
 /// faster than this.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// How long a completion or an inspection waits for an evaluator that is starting. A front end that still shows the
+/// answer has one; afterwards the answer is that of the text alone.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// An evaluator, addressed from other threads.
 pub struct Session {
     commands: Mutex<mpsc::Sender<Command>>,
     linter: Option<Arc<dyn Lint>>,
+    assistant: Option<Arc<dyn Assist>>,
     shared: Arc<Shared>,
 }
 
@@ -51,7 +56,7 @@ impl Session {
     pub fn start(backend: Box<dyn Backend>) -> Self {
         let (commands, inbox) = mpsc::channel();
         let shared = Arc::new(Shared::default());
-        let linter = backend.linter();
+        let (linter, assistant) = (backend.linter(), backend.assistant());
         let worker = Worker {
             backend,
             evaluator: None,
@@ -72,6 +77,7 @@ impl Session {
         Self {
             commands: Mutex::new(commands),
             linter,
+            assistant,
             shared,
         }
     }
@@ -104,46 +110,55 @@ impl Session {
         self.ask(|answer| Command::Expression { expression, answer })
     }
 
-    /// As [`Evaluate::complete`]; while a cell runs, as [`crate::Assist::complete`].
+    /// As [`Evaluate::complete`]; while a cell runs, as [`Assist::complete`]. Waits a while for an evaluator that is
+    /// starting.
     pub async fn complete(&self, code: String, cursor: usize) -> Completions {
-        if self.is_busy() {
-            let assistant = self.shared.assistant.lock().clone();
-            return assistant
-                .map(|it| it.complete(&code, cursor))
-                .unwrap_or(Completions {
-                    start: cursor,
-                    end: cursor,
-                    items: Vec::new(),
-                });
-        }
-        self.ask(|answer| Command::Complete {
+        let text = code.clone();
+        let command = |answer| Command::Complete {
             code,
             cursor,
             answer,
-        })
-        .await
-        .unwrap_or_default()
+        };
+        match self.question(command).await {
+            Some(answer) => answer,
+            None => match &self.assistant {
+                Some(assistant) => assistant.complete(&text, cursor),
+                None => Completions::nothing_at(cursor),
+            },
+        }
     }
 
-    /// As [`Evaluate::inspect`]; while a cell runs, as [`crate::Assist::inspect`].
+    /// As [`Evaluate::inspect`]; while a cell runs, as [`Assist::inspect`]. Waits a while for an evaluator that is
+    /// starting.
     pub async fn inspect(
         &self,
         code: String,
         cursor: usize,
         detail_level: u8,
     ) -> Option<MimeBundle> {
-        if self.is_busy() {
-            let assistant = self.shared.assistant.lock().clone();
-            return assistant?.inspect(&code, cursor, detail_level);
-        }
-        self.ask(|answer| Command::Inspect {
+        let text = code.clone();
+        let command = |answer| Command::Inspect {
             code,
             cursor,
             detail_level,
             answer,
-        })
-        .await
-        .ok()?
+        };
+        match self.question(command).await {
+            Some(answer) => answer,
+            None => (self.assistant.as_ref()?).inspect(&text, cursor, detail_level),
+        }
+    }
+
+    /// What the evaluator answers. `None`: it executes a cell, or has not started in time.
+    async fn question<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        if self.shared.waiting.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        let answer = self.ask(command);
+        if self.shared.ready.load(Ordering::SeqCst) {
+            return answer.await.ok();
+        }
+        tokio::time::timeout(START_TIMEOUT, answer).await.ok()?.ok()
     }
 
     /// A button of a run of training was pressed. Nothing happens when there is no such run.
@@ -271,12 +286,7 @@ impl Worker {
                     answer,
                 } => {
                     let result = self.with(|it| it.complete(&code, cursor));
-                    let nothing = Completions {
-                        start: cursor,
-                        end: cursor,
-                        items: Vec::new(),
-                    };
-                    let _ = answer.send(result.unwrap_or(nothing));
+                    let _ = answer.send(result.unwrap_or(Completions::nothing_at(cursor)));
                 }
                 Command::Inspect {
                     code,
@@ -367,7 +377,6 @@ impl Worker {
                 Err(EvaluatorFailed { reason }.error())
             })?;
             *self.shared.interrupt.lock() = Some(evaluator.interrupt_handle());
-            *self.shared.assistant.lock() = evaluator.assistant();
             self.evaluator = Some(evaluator);
         }
         Ok(self.evaluator.as_mut().expect("it was put there above"))
@@ -380,7 +389,6 @@ impl Worker {
         let result = catch_unwind(AssertUnwindSafe(|| call(evaluator.as_mut())));
         result.map_err(|panic| {
             *self.shared.interrupt.lock() = None;
-            *self.shared.assistant.lock() = None;
             let evaluator = self.evaluator.take();
             let _ = catch_unwind(AssertUnwindSafe(move || drop(evaluator)));
             let evalue = format!(

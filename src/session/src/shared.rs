@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::evaluate::{Assist, Interrupt};
+use crate::evaluate::Interrupt;
 
 /// The state that other threads use while the evaluator is busy.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) interrupt: Mutex<Option<Arc<dyn Interrupt>>>,
-    pub(crate) assistant: Mutex<Option<Arc<dyn Assist>>>,
     /// Cells and expressions that are queued or running.
     pub(crate) waiting: AtomicUsize,
     /// The evaluator executes a cell or an expression.

@@ -1,9 +1,13 @@
 //! Completions at the cursor.
 
+use std::collections::BTreeSet;
+
 use stratoscope_diagnostics::arguments::{self, Accepts, Argument, IdentifierKind};
 use stratoscope_diagnostics::{Profile, rules};
 
-use super::{item, names};
+use super::members::{self, Recognized};
+use super::question::{Asked, Question};
+use super::{item, names, rank};
 use crate::magic;
 use stratoscope_cell_text::cursor::{self as place, Bracket, Place, is_name};
 use stratoscope_session::{Completion, Completions, Variable};
@@ -55,6 +59,69 @@ pub fn any_name(code: &str, cursor: usize, variables: &[Variable]) -> Completion
         word,
         items.filter(|item| item.text.starts_with(typed)).collect(),
     )
+}
+
+/// What is left of what rust-analyzer offers, in the order in which people want it: no internals, and of a model the
+/// calls of the DSL instead of the methods that they are made of.
+pub fn refine(code: &str, question: &Question, mut items: Vec<Completion>) -> Completions {
+    let of_path = question.asked == Asked::Path;
+    let mut start = question.word.start;
+    let mut seen = BTreeSet::new();
+    // A method of several traits comes once for each.
+    items.retain(|item| !is_internal(&item.text) && seen.insert(item.text.clone()));
+    if of_path || question.asked == Asked::Member {
+        let offered = items.iter().map(|item| &*item.text).collect();
+        let Recognized { hidden, is_model } = members::recognize(&offered, of_path);
+        items.retain(|item| !hidden.contains(&item.text));
+        rank::sort(&mut items);
+        if let Some(model) = receiver(code, start).filter(|_| is_model) {
+            items = with_calls(model, items);
+            start -= model.len() + 1;
+        }
+    }
+    let typed = code.get(start..question.typed_to).unwrap_or_default();
+    items.retain(|item| item.text.starts_with(typed) || called_on(&item.text, typed));
+    at(start..question.word.end, items)
+}
+
+/// Names that the kernel or evcxr writes around a cell.
+fn is_internal(name: &str) -> bool {
+    name.starts_with("__") || name.starts_with("evcxr_") || name.starts_with("Evcxr")
+}
+
+/// The variable whose member begins at byte `at`.
+fn receiver(code: &str, at: usize) -> Option<&str> {
+    let before = code[..at].strip_suffix('.')?;
+    let start = place::word(before, before.len()).start;
+    let name = &before[start..];
+    let is_alone = !before[..start].trim_end().ends_with(['.', ':']);
+    (is_alone && name.starts_with(|it: char| it.is_alphabetic() || it == '_')).then_some(name)
+}
+
+/// The members of the variable `model`, its name before each, and first the calls that take a model.
+fn with_calls(model: &str, items: Vec<Completion>) -> Vec<Completion> {
+    let calls = arguments::CALLS.iter();
+    let calls = calls.filter(|call| call.operands.first() == Some(&"model"));
+    let is_call = |name: &str| calls.clone().any(|call| call.name == name);
+    let members = items.into_iter().filter(|item| !is_call(&item.text));
+    let members: Vec<Completion> = members
+        .map(|member| Completion {
+            text: format!("{model}.{}", member.text),
+            ..member
+        })
+        .collect();
+    let calls = calls.map(|call| {
+        let text = format!("{}!({model}, ", call.name);
+        let detail = format!("{}!({}, …)", call.name, call.operands.join(", "));
+        item(text, "function", detail)
+    });
+    calls.chain(members).collect()
+}
+
+/// Whether `model.fi` begins to call what is written `fit!(model, `.
+fn called_on(call: &str, typed: &str) -> bool {
+    let parts = call.split_once("!(").zip(typed.split_once('.'));
+    parts.is_some_and(|((name, _), (_, begun))| name.starts_with(begun))
 }
 
 fn at(range: std::ops::Range<usize>, items: Vec<Completion>) -> Completions {

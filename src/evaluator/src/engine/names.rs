@@ -1,12 +1,13 @@
 //! Completion and documentation: rust-analyzer's answers, and ours about the DSL.
 
-use std::collections::BTreeSet;
-
+use stratoscope_cell_text::cursor;
 use stratoscope_cell_text::header::Header;
 use stratoscope_wire::MimeBundle;
 
 use super::Engine;
 use crate::assist;
+use crate::assist::question::{Asked, Question};
+use crate::silenced::silenced;
 use stratoscope_session::{Completion, Completions};
 
 impl Engine {
@@ -16,35 +17,34 @@ impl Engine {
             return found;
         }
         let text = without_magic(code);
-        let found = self.context.completions(&text, cursor.min(text.len()));
-        match found {
-            Ok(found) => {
-                let mut seen = BTreeSet::new();
-                let items = found.completions.into_iter().map(|item| Completion {
-                    text: without_operands(item.code),
-                    kind: item.kind.to_owned(),
-                    detail: item.label,
-                });
-                // A method of several traits comes once for each.
-                let is_new = |item: &Completion| seen.insert(item.text.clone());
-                let mut items: Vec<Completion> = items
-                    .filter(|item| !item.text.starts_with("__"))
-                    .filter(|item| !self.masked.contains(&item.text))
-                    .filter(is_new)
-                    .collect();
-                self.assistant.rank(code, cursor, &mut items);
-                Completions {
-                    start: found.start_offset,
-                    end: found.end_offset,
-                    items,
-                }
-            }
-            Err(_) => Completions {
-                start: cursor,
-                end: cursor,
-                items: Vec::new(),
-            },
+        let cursor = assist::border(&text, cursor);
+        let question = Question::at(&text, cursor);
+        let found = self.answer(&text, &question);
+        if found.as_ref().is_some_and(|found| !found.items.is_empty()) {
+            return found.unwrap_or_default();
         }
+        // Where the parser and rust-analyzer disagree on what stands there, as in the operands of a macro.
+        let again = match question.asked {
+            Asked::Member | Asked::Path => None,
+            Asked::Value => Some(Question::in_place(&text, cursor)),
+            Asked::Other => Some(Question::about_value(&text, cursor)),
+        };
+        let again = again.filter(|_| found.is_none() || is_in_macro(&text, cursor));
+        let found = again.and_then(|it| self.answer(&text, &it)).or(found);
+        found.unwrap_or_else(|| self.assistant.any_name(code, cursor))
+    }
+
+    /// What rust-analyzer answers; `None`: it has failed.
+    fn answer(&mut self, code: &str, question: &Question) -> Option<Completions> {
+        let ask = || self.context.completions(&question.text, question.cursor);
+        let found = silenced(ask)?.ok()?;
+        let items = found.completions.into_iter().map(|item| Completion {
+            text: without_operands(item.code),
+            kind: item.kind.to_owned(),
+            detail: item.label,
+        });
+        let items = items.filter(|item| !self.masked.contains(&item.text));
+        Some(self.assistant.refine(code, question, items.collect()))
     }
 
     /// As [`stratoscope_session::Evaluate::inspect`].
@@ -65,7 +65,7 @@ impl Engine {
         let text = without_magic(code);
         let end = end_of_name(&text, cursor.min(text.len()));
         let mut hover = |text: &str, end: usize| {
-            let (plain, html) = self.context.hover_at(text, end).ok()?;
+            let (plain, html) = silenced(|| self.context.hover_at(text, end))?.ok()?;
             let says = plain.trim() != NOTHING && !plain.trim().is_empty();
             says.then_some((plain, html))
         };
@@ -83,6 +83,13 @@ impl Engine {
 /// The cell with its magics blanked, byte for byte, so that positions stay.
 fn without_magic(code: &str) -> String {
     Header::of(code).without_magics(code)
+}
+
+/// Whether the cursor is in the operands of a macro.
+fn is_in_macro(text: &str, cursor: usize) -> bool {
+    let place = cursor::find(text, cursor);
+    let mut open = place.open.iter();
+    open.any(|bracket| bracket.called.ends_with('!'))
 }
 
 /// A function's name without its operands, which would be inserted with it: `read(path)` → `read`.
@@ -103,4 +110,12 @@ fn end_of_name(text: &str, cursor: usize) -> usize {
         .find(|character: char| !character.is_alphanumeric() && character != '_')
         .unwrap_or(rest.len());
     cursor + length
+}
+
+#[cfg(test)]
+impl Engine {
+    /// What rust-analyzer answers at the end of the text as it is typed; `None`: it has failed.
+    pub fn complete_as_typed(&mut self, code: &str) -> Option<Completions> {
+        self.answer(code, &Question::in_place(code, code.len()))
+    }
 }

@@ -37,11 +37,11 @@ pub(super) const FIRST_CELL: &str = "use stratoscope::prelude::*;\nuse stratosco
 pub(super) const WARM_UP: &str = "let sum = 1 + 1; sum.";
 
 impl Engine {
-    /// Starts evcxr, the cell process and the threads around them.
+    /// Starts evcxr, the cell process and the threads around them. What `linter` and `assistant` know is of this evaluator.
     ///
     /// # Errors
     /// There is no facade that cells could be compiled against, or evcxr does not start.
-    pub fn start(linter: Linter) -> Result<Self> {
+    pub fn start(linter: Linter, assistant: Assistant) -> Result<Self> {
         let facade = facade::find()?;
         // It runs in the background.
         let _ = std::thread::Builder::new()
@@ -105,7 +105,7 @@ impl Engine {
             defined_names: DefinedNames::default(),
             masked: BTreeSet::new(),
             generation: 0,
-            assistant: Assistant::default(),
+            assistant,
             linter,
             last_error: None,
             standby,

@@ -181,3 +181,21 @@ fn questions_are_answered_at_once_while_a_cell_runs() {
     session.interrupt();
     running.blocking_recv().expect("ends");
 }
+
+#[test]
+fn questions_wait_for_an_evaluator_that_is_starting() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let session = Session::start(toy::starter(Duration::from_millis(300)));
+    let found = runtime.block_on(session.complete("x".to_owned(), 1));
+    assert_eq!(found.items.len(), 1);
+    let session = Session::start(toy::starter(Duration::from_millis(300)));
+    let found = runtime.block_on(session.inspect("known".to_owned(), 5, 0));
+    assert!(found.is_some());
+    // Without an evaluator nothing is known, and nobody waits for one.
+    let session = Session::start(toy::failing_starter());
+    let found = runtime.block_on(session.complete("x".to_owned(), 1));
+    assert_eq!(found, Completions::nothing_at(1));
+}
