@@ -1,5 +1,7 @@
 """Fixtures: the folders of the project, a tiny checkpoint, kernels."""
 
+import functools
+import hashlib
 import os
 import pathlib
 import shutil
@@ -42,11 +44,31 @@ def pytest_configure(config):
     os.environ["STRATOSCOPE_HISTORY"] = "off"
 
 
-def pytest_collection_modifyitems(items):
+# A short run takes one of this many cases of a test that is marked `sampled`.
+SAMPLED_ONE_IN = 4
+
+
+def is_in_sample(item):
+    """By a checksum of the test's name and of the sources, so that another change takes other cases."""
+    return int(hashlib.sha256(f"{sources()} {item.nodeid}".encode()).hexdigest(), 16) % SAMPLED_ONE_IN == 0
+
+
+@functools.cache
+def sources():
+    """The name of the tree of sources that is tested; empty in a copy without its repository."""
+    command = ["git", "-c", f"safe.directory={ROOT}", "rev-parse", "HEAD:src"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+
+
+def pytest_collection_modifyitems(config, items):
     if os.environ.get("STRATOSCOPE_FULL_TESTS"):
         return
-    # Removed rather than skipped: a skip would be reported.
-    items[:] = [item for item in items if not item.get_closest_marker("full")]
+    # Removed rather than skipped: a skip would be reported. A file that is named on the command line is tested as a whole.
+    if not os.environ.get("STRATOSCOPE_SHORT_TESTS"):
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+        return
+    items[:] = [item for item in items
+                if not item.get_closest_marker("full") and (not item.get_closest_marker("sampled") or is_in_sample(item))]
 
 
 # Notebooks that train for minutes; `test_heads.py` and `test_evaluation.py` do the same with less each time.

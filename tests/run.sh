@@ -1,26 +1,30 @@
 #!/usr/bin/env bash
-# Every test of the project:
+# The tests of the project:
 #
-#     tests/run.sh            # what CI runs: about 35 minutes on two cores once everything is built
-#     tests/run.sh --full     # also the long ones: 5 seeds, the PyTorch comparison, soaks, fuzzing, two notebooks, more on a GPU
+#     tests/run.sh              # what CI runs: all that is quick, the lanes whose inputs changed, a sample of the rest
+#     tests/run.sh --full       # everything: all lanes and cases, 5 seeds, the PyTorch comparison, soaks, fuzzing, more on a GPU
+#     tests/run.sh --only NAME  # a crate (`data`), a file (`test_kernel.py`, `kernel`), a lane (`course`), or `tidy`, `lints`
+#     tests/run.sh --lanes      # the lanes, and which of them the next run takes
 #
-# Has the requirements of `notebooks/run.sh`. As root on Debian it installs lavapipe (a software Vulkan
-# device, for the tests of the wgpu backend), Chromium (for those in JupyterLab), qemu-user (an older
-# processor, for `tests/test_processors.py`), Open MPI, MPICH and Slurm (`tests/test_launchers.py`) and an ssh server (`tests/test_other_machine.py`); otherwise
-# the tests that need them are skipped, and the last line counts them.
-# With CI=true a skip is a failure.
+# Has the requirements of `notebooks/run.sh`. As root on Debian it installs what the tests need: lavapipe (a software Vulkan
+# device), Chromium, and for lanes that run qemu-user, Open MPI, MPICH, Slurm; otherwise the tests that need them are skipped,
+# and the last line counts them. With CI=true a skip is a failure. The last line also names what was not run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-full=
+full= only=
 case "${1:-}" in
     '') ;;
     --full) full=1 ;;
+    --only) only=${2:?usage: tests/run.sh --only NAME} ;;
+    --lanes) exec python3 "$root/tests/lanes.py" ;;
     -h | --help) explain "${BASH_SOURCE[0]}" && exit ;;
-    *) fail "unknown option $1" "usage: tests/run.sh [--full]" ;;
+    *) fail "unknown option $1" "usage: tests/run.sh [--full | --only NAME | --lanes]" ;;
 esac
 cd "$root"
 export STRATOSCOPE_FULL_TESTS=$full
+# Also a sample of the cases of which there are many; a run of one file takes all of them.
+[ -n "$full$only" ] || export STRATOSCOPE_SHORT_TESTS=1
 # The notebooks and tests write no cell into the user's history.
 export STRATOSCOPE_HISTORY=off
 # Many tests cause a panic on purpose, and naming the functions of a backtrace takes seconds in programs of this size.
@@ -42,17 +46,21 @@ system_packages() {
     fi
 }
 
+# Whether this run takes a lane.
+takes() { [[ " ${lanes[*]} " == *" $1 "* ]]; }
+
 # A device, a browser and an older processor.
 display_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
-    command -v qemu-x86_64 >/dev/null || [ "$(uname -m)" != x86_64 ] || wanted+=(qemu-user)
+    ! takes processors || [ "$(uname -m)" != x86_64 ] || command -v qemu-x86_64 >/dev/null || wanted+=(qemu-user)
     system_packages "${wanted[@]}"
 }
 
 # What starts jobs of several processes.
 launcher_packages() {
+    takes launchers || return 0
     local wanted=() PATH=$PATH:/usr/sbin
     command -v mpirun >/dev/null || wanted+=(openmpi-bin)
     command -v mpiexec.hydra >/dev/null || wanted+=(mpich)
@@ -78,6 +86,7 @@ network_packages() {
 
 # NVIDIA's compiler of CUDA kernels, which needs no GPU; for Linux on x86-64 alone.
 cuda_compiler() {
+    takes cuda || return 0
     [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || return 0
     say "NVRTC into .venv (65 MB)"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r tests/cuda/requirements.lock ||
@@ -124,19 +133,23 @@ rust_tests() {
     return "$status"
 }
 
+# Those of every run; the lane `gpu` has all.
+gpu_smoke=(layers_on_gpu the_traces_on_gpu products_of_all_sizes_and_orders_on_gpu cross_entropy_on_gpu_agrees
+    losses_of_one_launch_on_gpu_agree classification_on_gpu)
+
 # The tests of the kernels on wgpu, those of a binary in one process and one after the other: a process compiles and tunes
 # each kernel once, which takes most of their time, and nextest starts a process a test.
 gpu_tests() {
+    local wanted=(on_gpu)
+    takes gpu || wanted=("${gpu_smoke[@]}")
     cargo test --workspace --locked --no-fail-fast --lib --test bert --test train --test cross_entropy -- \
-        on_gpu --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
+        "${wanted[@]}" --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
         tee "$results/gpu.log"
 }
 
 doc_tests() { cargo test --workspace --locked --doc; }
 
-# Tests that execute notebooks, the pages of the book and of rules, and commands of the documents: they compute much and
-# wait for nothing.
-# Those of commands come first: cargo builds for them, and later for the checks.
+# Tests that compute much and wait for nothing. Those of commands come first: cargo builds for them, and later for the checks.
 documents=(documented_commands articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
     rules tables_in_jupyterlab training)
 
@@ -154,13 +167,23 @@ PYTHON
     return "$status"
 }
 
-document_tests() { python_tests documents $(printf "tests/test_%s.py " "${documents[@]}"); }
+# The files of a run that belong to no lane, or to one of its lanes.
+files_of_run() {
+    local file
+    for file in "$@"; do
+        ! left_out "${file#tests/}" || continue
+        printf '%s\n' "$file"
+    done
+}
+left_out() { grep -qxF "$1" "$results/left_out"; }
+
+document_tests() { python_tests documents $(files_of_run $(printf "tests/test_%s.py " "${documents[@]}")); }
 kernel_tests() {
     local others=() file
     for file in tests/test_*.py; do
         [[ " ${documents[*]/%/.py} " == *" ${file#tests/test_} "* ]] || others+=("$file")
     done
-    python_tests kernel "${others[@]}"
+    python_tests kernel $(files_of_run "${others[@]}")
 }
 
 lints() { cargo clippy --workspace --locked --all-targets -- -D warnings; }
@@ -171,6 +194,53 @@ export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$results}
 # The expected values are those of the processor; tests of other devices name them.
 export STRATOSCOPE_DEVICE=${STRATOSCOPE_DEVICE:-cpu}
 
+# One crate, file or lane.
+only() {
+    local name=$1 files=()
+    case $name in
+        tidy) step tidy python3 tests/tidy.py && return ;;
+        lints) find_rust && step lints lints && return ;;
+    esac
+    if [ -f "src/$name/Cargo.toml" ]; then
+        find_rust
+        # The features are the workspace's (`src/features`), so that nothing of a third party is compiled again.
+        local packages=(-p "$(sed -n 's/^name = "\(.*\)"/\1/p' "src/$name/Cargo.toml" | head -n 1)")
+        [ ! -f "src/$name/tests/Cargo.toml" ] || packages+=(-p "stratoscope-$name-tests")
+        step "tests of $name" cargo nextest run --config-file tests/nextest.toml "${packages[@]}" --locked --lib --bins --tests \
+            -E 'not test(on_gpu)'
+        return
+    fi
+    files=($(python3 tests/lanes.py files "$name")) || files=()
+    if [ ${#files[@]} = 0 ]; then
+        files=("tests/test_$(basename "${name#test_}" .py).py")
+        [ -f "${files[0]}" ] || fail "there is no crate, file or lane $name" "see: ls src tests/test_*.py; tests/run.sh --lanes"
+    fi
+    make_venv
+    build
+    install_kernel
+    lanes=("$name")
+    { display_packages && launcher_packages && cuda_compiler; } >"$results/packages.log" 2>&1
+    step "${files[*]}" python_tests only "${files[@]}"
+}
+
+if [ -n "$only" ]; then
+    lanes=()
+    only "$only"
+    say "$((SECONDS - started)) s"
+    [ ${#failed[@]} = 0 ] && printf 'passed: %s\n' "$only" && exit
+    printf 'FAILED: %s\n' "${failed[*]}"
+    exit 1
+fi
+
+if [ -n "$full" ]; then
+    lanes=($(python3 tests/lanes.py names))
+else
+    lanes=($(python3 tests/lanes.py choose))
+fi
+python3 tests/lanes.py left-out "${lanes[@]}" >"$results/left_out"
+say "lanes of this run: ${lanes[*]}"
+
+step "tidy" python3 tests/tidy.py
 find_rust
 step "formatting" cargo fmt --all --check
 # What is downloaded is unpacked while burn is compiled.
@@ -184,6 +254,7 @@ find_python
 } >"$results/packages.log" 2>&1 &
 packages=$!
 build
+keep_crates
 wait "$packages" || { cat "$results/packages.log" >&2; exit 1; }
 cat "$results/packages.log"
 install_kernel
@@ -211,6 +282,7 @@ beside documents 10 documents_steps
 beside checks 19 checks_steps
 step "tests of the real kernel" kernel_tests
 wait
+keep_crates
 for name in documents checks; do
     cat "$results/$name.log"
     while read -r line; do [ -z "$line" ] || failed+=("$line"); done <"$results/$name.failed"
@@ -219,6 +291,11 @@ count_skips "$results/gpu.log"
 for name in documents kernel; do
     while read -r line; do skipped+=("$line"); done <"$results/$name.skips"
 done
+
+# The inputs with which lanes have passed; a failure of a step counts for all of its files.
+if [ ${#failed[@]} = 0 ]; then python3 tests/lanes.py passed "${lanes[@]}"; fi
+not_run=$(python3 tests/lanes.py not-run "${lanes[@]}")
+[ -n "$full" ] || not_run+="${not_run:+; }three of four cases of tests with many, and what only --full runs"
 
 say "$((SECONDS - started)) s"
 for name in ${failed[@]+"${failed[@]}"}; do printf 'failed: %s\n' "$name"; done
@@ -234,11 +311,11 @@ else
     summary="skipped: 0"
 fi
 if [ ${#failed[@]} -gt 0 ]; then
-    printf 'FAILED. %s\n' "$summary"
+    printf 'FAILED. %s. Not run: %s\n' "$summary" "${not_run:-nothing}"
     exit 1
 fi
 if [ "$total" -gt 0 ] && [ "$in_ci" = true ]; then
     printf 'FAILED, since in CI nothing may be skipped. %s\n' "$summary"
     exit 1
 fi
-printf 'All tests passed. %s\n' "$summary"
+printf 'All tests passed. %s. Not run: %s\n' "$summary" "${not_run:-nothing}"

@@ -77,9 +77,77 @@ make_venv() {
     cp "$lock" "$stamp"
 }
 
+# What third-party crates compile to, kept for the next clone: in $STRATOSCOPE_CRATES, a folder outside of the checkout,
+# if that variable is set. One entry for each lock file, profile and compiler; the two that were used last stay.
+MAX_KEPT_BUILDS=2
+
+# The name of the entry: of everything that third-party crates are compiled from and with.
+crates_key() {
+    (cd "$root" && cat Cargo.lock Cargo.toml src/features/Cargo.toml src/cubecl-llvm/Cargo.toml src/cubecl-llvm/src/*.rs && rustc -vV) |
+        sha256sum | cut -c 1-16
+}
+
+# Runs a command that reads ($1: -s) or changes (-x) the kept builds while no other clone changes them.
+with_kept_crates() {
+    mkdir -p "$STRATOSCOPE_CRATES"
+    (flock "$1" 9 && shift && "$@") 9>"$STRATOSCOPE_CRATES/lock"
+}
+
+can_keep_crates() { [ -n "${STRATOSCOPE_CRATES:-}" ] && command -v flock >/dev/null; }
+
+# Copies the kept crates into a target folder that has none yet.
+re# The builds of third-party crates in a target folder.
+third_party() { ls "$1/debug/.fingerprint" 2>/dev/null | grep -v stratoscope | sort; }
+
+store_crates() {
+    can_keep_crates && [ ! -e "$target/debug/.fingerprint" ] || return 0
+    with_kept_crates -s copy_kept_crates "$STRATOSCOPE_CRATES/$(crates_key)"
+}
+
+copy_kept_crates() {
+    [ -d "$1" ] || return 0
+    say "third-party crates from $1"
+    touch "$1"
+    mkdir -p "$target"
+    cp -a --reflink=auto "$1/." "$target/"
+    # A crate in the checkout: cargo compares the times of its files with that of the build.
+    find "$root/src/cubecl-llvm" -type f -exec touch -d '2020-01-01' {} +
+}
+
+# Keeps the third-party crates of the target folder, all kinds that were built, for the next clone.
+keep_crates() {
+    can_keep_crates || return 0
+    with_kept_crates -x store_crates "$STRATOSCOPE_CRATES/$(crates_key)" || say "third-party crates could not be kept"
+}
+
+# The builds of third-party crates in a target folder.
+third_party() { ls "$1/debug/.fingerprint" 2>/dev/null | grep -v stratoscope | sort; }
+
+store_crates() {
+    local kept=$1
+    local new=$kept.new
+    if [ -z "$(comm -13 <(third_party "$kept") <(third_party "$target"))" ]; then
+        touch "$kept"
+        return
+    fi
+    # A copy that was cut short is of an ended process: nobody else holds the lock.
+    rm -rf "$STRATOSCOPE_CRATES"/*.new
+    mkdir -p "$new/debug"
+    # The own crates and programs of the workspace are left out; a library or a build script of a crate is not.
+    (cd "$target/debug" && find .fingerprint build deps -mindepth 1 -maxdepth 1 \
+        \( -path 'deps/*.rlib' -o -path 'deps/*.rmeta' -o -path 'deps/*.so' -o -path 'deps/*.d' -o -path 'build/*' -o -path '.fingerprint/*' \) \
+        ! -name '*stratoscope*' -print0 | tar --create --null --files-from - | tar --extract --directory "$new/debug")
+    cp -a "$target/.rustc_info.json" "$target/CACHEDIR.TAG" "$new/" 2>/dev/null || true
+    rm -rf "$kept"
+    mv "$new" "$kept"
+    touch "$kept"
+    ls -td "$STRATOSCOPE_CRATES"/*/ | tail -n +$((MAX_KEPT_BUILDS + 1)) | xargs -r rm -rf
+}
+
 # One build for the kernel, the facade and the tests.
 build() {
     find_rust
+    restore_crates
     say "cargo build --workspace (the first time 25 to 40 minutes on two idle cores, then seconds)"
     (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "see the lines above"
 }

@@ -173,6 +173,7 @@ def given(kernel):
     kernel.run(GIVEN)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_explained_in_the_words_of_the_cell(kernel, mistake):
     code, ename, words, line = MISTAKES[mistake]

@@ -228,6 +228,7 @@ def applied(code, fix):
     return text.decode()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FIXED)
 def test_a_call_is_explained_and_the_fix_works(kernel, name):
     code, ename, expected = FIXED[name]
@@ -250,6 +251,7 @@ def test_a_call_is_explained_and_the_fix_works(kernel, name):
     cell.ok()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PYTHON)
 def test_python_in_a_cell_is_recognized(kernel, name):
     code, forms = PYTHON[name]
@@ -264,6 +266,7 @@ def test_python_in_a_cell_is_recognized(kernel, name):
     assert not any(part in plain for part in ("literal", "codepoint", "keyword", "found `"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FINE)
 def test_correct_cells_have_no_card(kernel, name):
     prepare(kernel, FINE[name])

@@ -152,6 +152,7 @@ def notebook(tmp_path_factory):
         yield kernel
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CELLS)
 def test_a_valid_cell_shows_nothing(notebook, name):
     ran = notebook.execute(CELLS[name])

@@ -75,6 +75,7 @@ def value(kernel, expression):
     return cell.errors[0]["evalue"] if cell.errors else cell.shown().strip()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("end", ENDS)
 def test_every_kind_of_variable_survives_every_end(kernel, end):
     line, ename = ENDS[end]
@@ -138,6 +139,7 @@ INITIALIZERS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", INITIALIZERS)
 def test_a_variable_is_kept_if_its_shadowing_fails(kernel, kind):
     initializer, ename = INITIALIZERS[kind]

@@ -166,6 +166,7 @@ def test_a_cell_of_an_article_is_answered_and_runs(notebook, tiny, name):
         assert "SC0102" in codes(ran)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", RUN)
 def test_a_translated_cell_runs(notebook, tiny, name):
     run_translated(notebook, tiny, CELLS[name][1], RUN[name])

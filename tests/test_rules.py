@@ -116,6 +116,7 @@ def test_the_catalogue_is_there():
         assert rule["bad"] and rule["good"], code
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("code", RUN)
 def test_the_cells_of_a_page_behave_as_documented(notebook, code):
     rule = RULES[code]
@@ -182,6 +183,7 @@ def test_a_name_that_is_bound_twice_is_named_once(notebook):
 READ = [code for code, rule in RULES.items() if rule["not_run"] and rule["stage"] == "page"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("code", READ)
 def test_the_cells_of_a_page_without_a_check_run(notebook, code):
     rule = RULES[code]
@@ -249,6 +251,7 @@ TABLE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("row", TABLE)
 def test_a_profile_adds_the_words_of_its_version(notebook, row):
     code, cell, expected = TABLE[row]

@@ -141,6 +141,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("model", "written", "compile", "fit", "code"), TABLE)
 def test_the_truth_table(strategy, model, written, compile, fit, code):
     strategy.run(at(model, written))

@@ -1,15 +1,13 @@
-//! What one training step asks of a GPU: kernels launched and bytes moved with burn's operations alone and with this
-//! project's kernels, and the time of a step in both ways.
+//! What one training step asks of a GPU with burn's operations alone and with this project's kernels: the kernels launched, the
+//! time of a step, and the processor time of the thread that drives it.
 //!
 //! ```text
 //! cargo run --example gpu_step -- --batch 8 --seq 32
 //! ```
 //!
-//! AdamW with warm-up and global clipping, dropout on. One JSON line for each way; `--kernels` lists the launches by name.
-//! Each way runs in two processes of its own: one is timed, the other logs what each operation reads and writes.
+//! AdamW with warm-up and global clipping, dropout on. One JSON line for each way, which runs in a process of its own;
+//! `--kernels` lists the launches by name.
 
-#[path = "shared/moved.rs"]
-mod moved;
 #[path = "shared/tiny.rs"]
 mod tiny;
 
@@ -31,10 +29,6 @@ const LABELS: usize = 3;
 
 /// Names of the two ways on the command line of a measuring process, and what they are.
 const WAYS: [(&str, &str); 2] = [("burn", "burn's operations"), ("ours", "our kernels")];
-/// Around what is logged of the counted step.
-const BEGIN: &str = "the counted step begins";
-const END: &str = "the counted step has ended";
-
 const USAGE: &str =
     "usage: gpu_step [--model NAME] [--device NAME] [--batch N] [--seq N] [--steps N] [--kernels]
 
@@ -109,7 +103,9 @@ fn arguments() -> Result<Option<Arguments>, String> {
 /// What was measured in one way.
 struct Measured {
     launches: Launches,
+    /// Medians of a step.
     seconds: f64,
+    thread_seconds: f64,
     losses: Vec<f64>,
 }
 
@@ -122,34 +118,25 @@ fn run() -> Result<(), Box<dyn Error>> {
         return one_way(&arguments);
     }
     for (way, in_words) in WAYS {
-        let (timed, _) = process(way, false)?;
-        let (_, log) = process(way, true)?;
-        let log = log.split_once(BEGIN).map_or("", |(_, rest)| rest);
-        let log = log.split_once(END).map_or("", |(log, _)| log);
-        let mut row: serde_json::Value = serde_json::from_str(timed.lines().next().unwrap_or(""))?;
+        let printed = process(way)?;
+        let (row, kernels) = printed.split_once('\n').unwrap_or((&printed, ""));
+        let mut row: serde_json::Value = serde_json::from_str(row)?;
         row["way"] = in_words.into();
-        row["bytes"] = moved::bytes(log).into();
-        println!("{row}");
-        timed.lines().skip(1).for_each(|line| println!("{line}"));
+        print!("{row}\n{kernels}");
     }
     Ok(())
 }
 
-/// Runs this program with the same arguments for one way; what it prints, and what it logs.
-fn process(way: &str, is_logged: bool) -> Result<(String, String), Box<dyn Error>> {
+/// Runs this program with the same arguments for one way; what it prints.
+fn process(way: &str) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(std::env::args().skip(1)).args(["--way", way]);
-    if is_logged {
-        command
-            .args(["--steps", "1"])
-            .env("BURN_FUSION_LOG", "full");
-    }
     let output = command.stdin(Stdio::null()).output()?;
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(format!("measuring {way} failed:\n{log}").into());
     }
-    Ok((String::from_utf8(output.stdout)?, log))
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn one_way(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -166,7 +153,7 @@ fn one_way(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         serde_json::json!({
             "model": arguments.model, "device": arguments.device, "batch": arguments.batch,
             "seq": arguments.seq, "launches": measured.launches.total(),
-            "seconds": measured.seconds, "losses": measured.losses,
+            "seconds": measured.seconds, "thread_seconds": measured.thread_seconds, "losses": measured.losses,
         })
     );
     if arguments.kernels {
@@ -200,21 +187,41 @@ fn measure(model: &str, arguments: &Arguments) -> Result<Measured, Box<dyn Error
     let args = FitArgs::new().batch_size(batch).max_length(seq);
     let run = model.start(&data, args.verbose(false))?;
     run.step(WARMUP)?;
-    let mut seconds = Vec::new();
+    let (mut seconds, mut thread_seconds) = (Vec::new(), Vec::new());
     for _ in 0..steps {
-        let begun = Instant::now();
+        let (begun, worked) = (Instant::now(), thread_time());
         run.step(1)?;
         seconds.push(begun.elapsed().as_secs_f64());
+        thread_seconds.push(thread_time() - worked);
     }
-    seconds.sort_by(f64::total_cmp);
-    eprintln!("{BEGIN}");
     let (outcome, launches) = count_launches(|| run.step(1));
-    eprintln!("{END}");
     outcome?;
     let history = run.history()?;
     Ok(Measured {
         launches,
-        seconds: seconds[seconds.len() / 2],
+        seconds: median(seconds),
+        thread_seconds: median(thread_seconds),
         losses: history.executions.iter().map(|it| it.loss).collect(),
     })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The processor time of this thread so far, in seconds; 0 where it is not known.
+fn thread_time() -> f64 {
+    #[cfg(target_os = "linux")]
+    {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the clock writes a time to a valid place.
+        if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) } == 0 {
+            return time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+        }
+    }
+    0.0
 }

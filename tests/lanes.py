@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Lanes: groups of tests that cost much and depend on little. A short run takes those whose inputs have changed.
+
+    tests/lanes.py                   # all lanes: what they test, and whether their inputs have changed
+    tests/lanes.py choose            # the lanes of a short run, one a line
+    tests/lanes.py passed NAME …     # records the inputs with which these lanes have passed, in tests/lanes.json
+    tests/lanes.py names, files NAME, left-out NAME …, not-run NAME …   # for tests/run.sh
+
+`tests/lanes.json` is tracked: it has a checksum of each lane's inputs as they were when the lane last passed. A lane runs when
+they differ, and with `tests/run.sh --full` always; besides, each short run takes one of the others, by the number of commits, so
+that a change that no input shows is noticed within as many commits as there are lanes.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "tests" / "lanes.json"
+
+
+@dataclass
+class Lane:
+    """Which files of `tests/` it runs, and the files and folders whose change makes it run."""
+
+    about: str
+    files: tuple
+    inputs: tuple
+
+
+LANES = {
+    "book": Lane(
+        "the cells of the pages of the book and of the rules",
+        ("test_book.py",),
+        ("docs", "src/diagnostics/src/rules", "src/stratoscope/src/macros.rs", "src/stratoscope/src/prelude.rs"),
+    ),
+    "commands": Lane(
+        "every command of the documents, in a plain shell",
+        ("test_documented_commands.py",),
+        ("README.md", "docs", "tests/bench", "src/kernel/src/cli", "src/train/examples", "src/bert/examples"),
+    ),
+    "course": Lane(
+        "lessons and solutions of the course",
+        ("test_course.py",),
+        ("notebooks/course", "src/course", "src/render/src/chart"),
+    ),
+    "cuda": Lane(
+        "CUDA kernels through NVRTC, with a driver that executes nothing",
+        ("test_cuda_kernels.py",),
+        ("src/gpu", "src/cubecl-llvm", "src/strategy/src/device", "src/kernel/src/cli/cuda", "tests/cuda", "tests/cuda_machine.py"),
+    ),
+    "gpu": Lane(
+        "all tests on a software GPU; a short run has those named in tests/run.sh",
+        (),
+        ("src/gpu", "src/bert/src/ops", "src/train/src/optimizer", "src/train/src/loss", "src/strategy/src/device",
+         "src/train/src/context/mixed_precision.rs", "src/train/tests/train/on_gpu.rs"),
+    ),
+    "jupyterlab": Lane(
+        "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",
+        ("test_cards.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py", "test_tables_in_jupyterlab.py", "test_widgets.py"),
+        ("kernel-spec", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm",
+         "tests/browser.py", "tests/lab.py", "tests/page_checks.py"),
+    ),
+    "launchers": Lane(
+        "jobs under Open MPI, MPICH and Slurm",
+        ("test_launchers.py",),
+        ("src/workers", "src/train/src/step/workers", "src/strategy/src/strategy/multi_worker", "tests/slurm.py"),
+    ),
+    "machines": Lane(
+        "a kernel on another machine, and files of other users",
+        ("test_other_machine.py", "test_other_users.py"),
+        ("src/os", "src/jupyter/src/connection.rs", "src/jupyter/src/socket", "docs/devices.md"),
+    ),
+    "notebooks": Lane(
+        "the notebooks, beside their outputs in the repository",
+        ("test_articles.py", "test_notebook_outputs.py"),
+        ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/fine_tuning_errors.ipynb", "notebooks/many_workers.ipynb",
+         "notebooks/model_outside_scope.ipynb", "notebooks/one_or_many_devices.ipynb", "notebooks/question_answering.ipynb",
+         "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
+         "notebooks/webgpu.ipynb", "src/train/src/report", "src/strategy/src/placement", "src/evaluation"),
+    ),
+    "package": Lane(
+        "the wheel: made, installed and uninstalled",
+        ("test_package.py",),
+        ("src/package", "src/kernel/src/cli", "src/compile/src/packaged.rs", "kernel-spec/wheel"),
+    ),
+    "processors": Lane(
+        "an emulated older processor",
+        ("test_processors.py",),
+        ("src/bert/src/ops/cpu", "src/train/src/optimizer/kernel", "tests/other_processor.sh"),
+    ),
+}
+
+
+def inputs_of(lane):
+    """A checksum of the tracked and new files that the lane depends on, its own tests among them; `None` in a copy without its
+    repository, where every lane runs."""
+    places = [*lane.inputs, *(f"tests/{name}" for name in lane.files)]
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *places]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        return None
+    checksum = hashlib.sha256()
+    for name in sorted(filter(None, set(listed.stdout.split("\0")))):
+        path = ROOT / name
+        if path.is_file():
+            checksum.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return checksum.hexdigest()[:16]
+
+
+def recorded():
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+def changed():
+    """The lanes whose inputs differ from those that they passed with."""
+    passed = recorded()
+    now = {name: inputs_of(lane) for name, lane in LANES.items()}
+    return [name for name in LANES if now[name] is None or passed.get(name) != now[name]]
+
+
+def choose():
+    """The lanes of a short run: those with other inputs, and one of the rest."""
+    chosen = changed()
+    others = [name for name in LANES if name not in chosen]
+    if others:
+        command = ["git", "-c", f"safe.directory={ROOT}", "rev-list", "--count", "HEAD"]
+        commits = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        chosen.append(others[int(commits or 0) % len(others)])
+    return chosen
+
+
+def record(names):
+    """These lanes have passed with their inputs of now."""
+    now = {name: inputs_of(LANES[name]) for name in names}
+    known = {name: value for name, value in recorded().items() if name in LANES}
+    RECORD.write_text(json.dumps(dict(sorted((known | now).items())), indent=1) + "\n")
+
+
+def main(arguments):
+    match arguments:
+        case []:
+            waiting = changed()
+            for name, lane in LANES.items():
+                print(f"{name:12} {'changed' if name in waiting else 'passed':8} {lane.about}")
+        case ["names"]:
+            print("\n".join(LANES))
+        case ["choose"]:
+            print("\n".join(choose()))
+        case ["files", name]:
+            print("\n".join(f"tests/{file}" for file in LANES[name].files) if name in LANES else "")
+        case ["left-out", *names]:
+            print("\n".join(file for name, lane in LANES.items() if name not in names for file in lane.files))
+        case ["not-run", *names]:
+            left = [name for name in LANES if name not in names]
+            print(f"lanes whose inputs have not changed: {', '.join(left)}" if left else "")
+        case ["passed", *names] if names and not set(names) - LANES.keys():
+            record(names)
+        case _:
+            raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
