@@ -15,7 +15,7 @@
 //! let source = source::find("all-MiniLM-L6-v2")?;
 //! let device = Device::flex();
 //! let loaded = checkpoint::load(&source.folder, &LoadOptions::new().num_labels(8), &device)?;
-//! let encoded = loaded.tokenizer.encode("a text editor", None, 64);
+//! let encoded = loaded.tokenizer.encode("a text editor", None, 64)?;
 //! let batch = BatchTensors::from_rows(&[encoded], loaded.tokenizer.pad_id(), &device);
 //! let logits = loaded.network.forward(batch, Mode::Eval); // [1, 8]
 //! # use stratoscope_data::Tokenize;

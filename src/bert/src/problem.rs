@@ -8,6 +8,7 @@ use stratoscope_diagnostics::rules::{
     InvalidConfiguration, InvalidSize, TensorMismatch, TokenizerUnusable, VocabularyMismatch,
     WriteFailed,
 };
+use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Fix, Place, Rule};
 
 /// How a shape is shown: `[30522, 384]`.
@@ -281,6 +282,12 @@ pub(crate) fn tokenizer(path: &Path, reason: String) -> Box<Diagnostic> {
         },
         path,
     ))
+}
+
+/// SC0520: a text is not tokenized any further.
+pub(crate) fn tokenizing_interrupted() -> Box<Diagnostic> {
+    let verb = ("tokenizing", "tokenized");
+    Work::begin(verb, 1, Unit::Things("text")).interrupted()
 }
 
 /// SC0915: a number of labels that no head has.

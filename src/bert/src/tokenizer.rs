@@ -9,16 +9,20 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use stratoscope_data::{Encoding, Piece, TokenCache, Tokenize};
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::processors::bert::BertProcessing;
+use tokenizers::utils::truncation::TruncationDirection;
 use tokenizers::{AddedToken, ModelWrapper, Tokenizer};
 
 mod encode;
 mod fingerprint;
+mod limits;
 mod validate;
+
+use limits::{Failure, Normalizers};
 
 use crate::checkpoint::{create_folder, read_bytes, read_text, write};
 use crate::{problem, source};
@@ -38,6 +42,12 @@ pub struct BertTokenizer {
 struct Inner {
     /// Without the file's padding and truncation: both are arguments of a call here.
     tokenizer: Tokenizer,
+    /// Those of the tokenizer.
+    normalizers: Normalizers,
+    /// The side at which a long text is cut.
+    direction: TruncationDirection,
+    /// The file that it was read from.
+    path: PathBuf,
     pad_id: u32,
     unk_id: u32,
     mask_id: Option<u32>,
@@ -77,7 +87,9 @@ impl BertTokenizer {
         let json = folder.join("tokenizer.json");
         let (path, tokenizer) = if json.exists() {
             let bytes = read_bytes(&json, LARGEST_FILE)?;
-            let tokenizer = validate::guarded(|| Tokenizer::from_bytes(&bytes))
+            let tokenizer = validate::guarded(|| limits::of_file(&bytes))
+                .flatten()
+                .and_then(|()| validate::guarded(|| Tokenizer::from_bytes(&bytes)))
                 .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
                 .map_err(|reason| problem::tokenizer(&json, reason))?;
             (json, tokenizer)
@@ -123,18 +135,24 @@ impl BertTokenizer {
         let (cls, sep) = (id(&special.cls)?, id(&special.sep)?);
         let mask_id = tokenizer.token_to_id(&special.mask);
         let vocab_size = validate::vocab_size(&tokenizer).map_err(refuse)?;
+        validate::of_words(&tokenizer).map_err(refuse)?;
         validate::of_templates(&tokenizer, vocab_size).map_err(refuse)?;
         if tokenizer.get_post_processor().is_none() {
             let post_processor =
                 BertProcessing::new((special.sep.clone(), sep), (special.cls.clone(), cls));
             tokenizer.with_post_processor(Some(post_processor));
         }
+        let direction = direction_of(&config, &tokenizer);
         tokenizer.with_padding(None);
         tokenizer
             .with_truncation(None)
             .map_err(|error| refuse(error.to_string()))?;
+        let normalizers = Normalizers::of(tokenizer.get_normalizer());
         let inner = Inner {
             tokenizer,
+            normalizers,
+            direction,
+            path: path.to_owned(),
             pad_id,
             unk_id,
             mask_id,
@@ -147,7 +165,7 @@ impl BertTokenizer {
             inner: Arc::new(inner),
             has_one_type: false,
         };
-        validate::probe(&tokenizer).map_err(refuse)?;
+        validate::probe(&tokenizer).map_err(|failure| tokenizer.refused(failure))?;
         Ok(tokenizer)
     }
 
@@ -181,6 +199,10 @@ impl BertTokenizer {
             fields
                 .entry("model_max_length")
                 .or_insert(json!(model_max_length));
+            // `tokenizer.json` is written without truncation, which may have been its only place.
+            if matches!(self.inner.direction, TruncationDirection::Left) {
+                fields.insert("truncation_side".to_owned(), json!("left"));
+            }
         }
         let map = json!({
             "cls_token": special.cls,
@@ -224,15 +246,26 @@ impl BertTokenizer {
     }
 }
 
+impl BertTokenizer {
+    /// What encoding gives, also where `tokenizers` panics.
+    fn guarded<T>(&self, encode: impl FnOnce() -> Result<T, Failure>) -> Result<T> {
+        let encoded = validate::guarded(encode);
+        let encoded = encoded.unwrap_or_else(|reason| Err(Failure::Other(reason.into())));
+        encoded.map_err(|failure| self.refused(failure))
+    }
+
+    /// The diagnostic of a text that has no tokens: SC0910, or SC0520 after an interrupt.
+    fn refused(&self, failure: Failure) -> Box<Diagnostic> {
+        match failure {
+            Failure::Interrupted => problem::tokenizing_interrupted(),
+            failure => problem::tokenizer(&self.inner.path, failure.to_string()),
+        }
+    }
+}
+
 impl Tokenize for BertTokenizer {
-    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
-        // It fails only if the vocabulary lacks its unknown token, which is checked on reading.
-        self.try_encode(text, pair, max_length)
-            .unwrap_or_else(|_| Encoding {
-                ids: vec![self.inner.unk_id],
-                type_ids: vec![0],
-                truncated: 0,
-            })
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Result<Encoding> {
+        self.guarded(|| self.try_encode(text, pair, max_length))
     }
 
     fn encode_pieces(
@@ -240,8 +273,9 @@ impl Tokenize for BertTokenizer {
         text: &str,
         pair: Option<&str>,
         max_length: usize,
-    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
-        self.try_encode_pieces(text, pair, max_length).ok()
+    ) -> Result<Option<(Encoding, Vec<Option<Piece>>)>> {
+        self.guarded(|| self.try_encode_pieces(text, pair, max_length))
+            .map(Some)
     }
 
     fn decode(&self, ids: &[u32]) -> String {
@@ -303,6 +337,18 @@ impl Special {
 
 fn is_word_piece(tokenizer: &Tokenizer) -> bool {
     matches!(tokenizer.get_model(), ModelWrapper::WordPiece(_))
+}
+
+/// The side at which long texts are cut, as transformers reads it: `truncation_side`, else what `tokenizer.json` has.
+fn direction_of(config: &Value, tokenizer: &Tokenizer) -> TruncationDirection {
+    match config["truncation_side"].as_str() {
+        Some("left") => TruncationDirection::Left,
+        Some(_) => TruncationDirection::Right,
+        None => tokenizer
+            .get_truncation()
+            .map(|truncation| truncation.direction)
+            .unwrap_or_default(),
+    }
 }
 
 /// `tokenizer_config.json`, or an empty object if there is none.

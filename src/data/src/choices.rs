@@ -47,11 +47,15 @@ pub(crate) fn unfit(row: usize, found: usize, expected: usize) -> Option<String>
 }
 
 /// The sequences of a prompt: each of its choices, the prompt before it.
-fn sequences(tokenizer: &dyn Tokenize, form: &Form, example: &Example) -> Vec<EncodedExample> {
+fn sequences(
+    tokenizer: &dyn Tokenize,
+    form: &Form,
+    example: &Example,
+) -> Result<Vec<EncodedExample>> {
     let choices = example.choices().unwrap_or_default().iter();
     let each = choices.map(|choice| {
         let pair = Example::new(&example.text).with_pair(choice);
-        of_text(0, &pair, form.encode(tokenizer, &pair))
+        Ok(of_text(0, &pair, form.encode(tokenizer, &pair)?))
     });
     each.collect()
 }
@@ -89,9 +93,9 @@ pub(crate) fn of_choices(
     tokenizer: &dyn Tokenize,
     example: &Example,
     max_length: usize,
-) -> EncodedExample {
-    let sequences = sequences(tokenizer, &Form::of_texts(max_length), example);
-    whole(example.row, example, sequences.iter())
+) -> Result<EncodedExample> {
+    let sequences = sequences(tokenizer, &Form::of_texts(max_length), example)?;
+    Ok(whole(example.row, example, sequences.iter()))
 }
 
 /// Some prompts as tokens, in parallel; the report counts sequences.
@@ -99,19 +103,19 @@ pub(crate) fn encoded(
     examples: &[Example],
     tokenizer: &dyn Tokenize,
     max_length: usize,
-) -> Encoded {
+) -> Result<Encoded> {
     let form = Form::of_texts(max_length);
     let each = examples.par_iter();
-    let each: Vec<Vec<EncodedExample>> = each
+    let each = each
         .map(|example| sequences(tokenizer, &form, example))
-        .collect();
+        .collect::<Result<Vec<Vec<EncodedExample>>>>()?;
     let prompts = examples.iter().zip(&each).enumerate();
     let prompts = prompts.map(|(index, (example, own))| whole(index, example, own.iter()));
     let encoded = Encoded::of(prompts.collect(), tokenizer, max_length);
-    Encoded {
+    Ok(Encoded {
         report: TokenReport::of(&each.concat(), tokenizer.unk_id(), max_length),
         ..encoded
-    }
+    })
 }
 
 impl Dataset {

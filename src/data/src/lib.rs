@@ -8,13 +8,14 @@
 //!
 //! ```
 //! use stratoscope_data::{Encoding, Tokenize, debian_sections};
+//! use stratoscope_diagnostics::Result;
 //!
 //! struct Letters; // a stand-in for a real tokenizer
 //! impl Tokenize for Letters {
-//!     fn encode(&self, text: &str, _pair: Option<&str>, max_length: usize) -> Encoding {
+//!     fn encode(&self, text: &str, _pair: Option<&str>, max_length: usize) -> Result<Encoding> {
 //!         let ids: Vec<u32> = text.chars().take(max_length).map(|letter| letter as u32).collect();
 //!         let truncated = text.chars().count() - ids.len();
-//!         Encoding { type_ids: vec![0; ids.len()], ids, truncated }
+//!         Ok(Encoding { type_ids: vec![0; ids.len()], ids, truncated })
 //!     }
 //!     fn decode(&self, ids: &[u32]) -> String {
 //!         ids.iter().filter_map(|&id| char::from_u32(id)).collect()
@@ -27,7 +28,7 @@
 //!     fn vocab_size(&self) -> usize { 0x11_0000 }
 //! }
 //!
-//! # fn main() -> stratoscope_diagnostics::Result<()> {
+//! # fn main() -> Result<()> {
 //! let (train, _dev) = debian_sections()?;
 //! let encoded = train.tokenize(&Letters, 64)?;
 //! for epoch in 0..2 {

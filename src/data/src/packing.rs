@@ -83,12 +83,12 @@ impl Stream {
         for portion in self.portions() {
             let portion = portion?;
             let texts = portion.examples.par_iter().map(spaced);
-            let texts: Vec<(Example, Vec<Word>)> = texts
+            let texts = texts
                 .map(|text| {
-                    let words = words(&whole().encode(tokenizer, &text));
-                    (text, words)
+                    let words = words(&whole().encode(tokenizer, &text)?);
+                    Ok((text, words))
                 })
-                .collect();
+                .collect::<Result<Vec<(Example, Vec<Word>)>>>()?;
             for (text, words) in &texts {
                 packer.add(text, words);
             }
@@ -201,7 +201,7 @@ struct Packer {
 
 impl Packer {
     fn new(tokenizer: &dyn Tokenize, max_length: usize, source: &str) -> Result<Self> {
-        let Some((_, pieces)) = tokenizer.encode_pieces("a", None, usize::MAX) else {
+        let Some((_, pieces)) = tokenizer.encode_pieces("a", None, usize::MAX)? else {
             return Err(problem::no_places(source));
         };
         let special = pieces.iter().filter(|piece| piece.is_none()).count();
@@ -213,7 +213,7 @@ impl Packer {
         let of = |text: &str| tokenizer.encode(text, None, usize::MAX);
         Ok(Self {
             room: max_length - special,
-            drops_space: of(" a") == of("a"),
+            drops_space: of(" a")? == of("a")?,
             full: Vec::new(),
             open: None,
         })

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result};
 
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
@@ -14,6 +14,17 @@ use crate::example::{Example, Label};
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
 use crate::{choices, masking, problem, questions, words};
+
+/// The code of what was interrupted.
+const INTERRUPTED: &str = "SC0520";
+
+/// The error of a tokenizer, which knows one text only: an interrupt of the whole work says how far that is.
+pub(crate) fn of_work(problem: Box<Diagnostic>, work: &Work) -> Box<Diagnostic> {
+    if problem.code == INTERRUPTED {
+        return work.interrupted();
+    }
+    problem
+}
 
 /// Gets the tokens of the examples, portion by portion.
 type Writes<'w> = &'w mut dyn FnMut(&[Tokenized]);
@@ -24,8 +35,8 @@ impl Dataset {
     ///
     /// # Errors
     /// SC0914 for an empty data set; SC0915 for a `max_length` of 0; SC0911 if some examples have a
-    /// label and others have none or one of another kind; SC0913 for a class without a name; SC0520
-    /// if it is interrupted.
+    /// label and others have none or one of another kind; SC0913 for a class without a name; SC0910 for a text that the
+    /// tokenizer cannot encode; SC0520 if it is interrupted.
     pub fn tokenize(&self, tokenizer: &dyn Tokenize, max_length: usize) -> Result<Encoded> {
         self.tokenize_by(tokenizer, &Form::of_texts(max_length), of_text)
     }
@@ -131,15 +142,12 @@ impl Dataset {
             }
             let examples = self.examples[portion.clone()].par_iter();
             let tokens = examples.map(|example| form.encode(tokenizer, example));
-            match &mut written {
-                // No need to hold the tokens of a portion.
-                None => self.extend(&mut encoded, portion, tokens, encode),
-                Some(written) => {
-                    let tokens: Vec<Tokenized> = tokens.collect();
-                    written(&tokens);
-                    self.extend(&mut encoded, portion, tokens.into_par_iter(), encode);
-                }
+            let tokens = tokens.collect::<Result<Vec<Tokenized>>>();
+            let tokens = tokens.map_err(|problem| of_work(problem, &work))?;
+            if let Some(written) = &mut written {
+                written(&tokens);
             }
+            self.extend(&mut encoded, portion, tokens, encode);
         }
         work.finished();
         Ok(encoded)
@@ -167,7 +175,7 @@ impl Dataset {
             let Some(tokens) = reader.rows(&self.examples[portion.clone()], form) else {
                 return Ok(None);
             };
-            self.extend(&mut encoded, portion, tokens.into_par_iter(), encode);
+            self.extend(&mut encoded, portion, tokens, encode);
         }
         Ok(reader.is_at_end().then_some(encoded))
     }
@@ -177,7 +185,7 @@ impl Dataset {
         &self,
         encoded: &mut Vec<T>,
         portion: Range<usize>,
-        tokens: impl IndexedParallelIterator<Item = Tokenized>,
+        tokens: Vec<Tokenized>,
         encode: &(impl Fn(usize, &Example, Tokenized) -> I + Sync),
     ) where
         I::IntoIter: Send,
@@ -255,28 +263,34 @@ pub enum TokensOf {
 }
 
 /// The tokens of one example: one input, or several windows. Its index is its row.
+///
+/// # Errors
+/// As [`Tokenize::encode`].
 pub fn encode_example(
     tokenizer: &dyn Tokenize,
     example: &Example,
     max_length: usize,
     of: TokensOf,
-) -> Vec<EncodedExample> {
+) -> Result<Vec<EncodedExample>> {
     let form = match of {
-        TokensOf::Choices => return vec![choices::of_choices(tokenizer, example, max_length)],
+        TokensOf::Choices => {
+            let prompt = choices::of_choices(tokenizer, example, max_length)?;
+            return Ok(vec![prompt]);
+        }
         TokensOf::Texts => Form::of_texts(max_length),
         TokensOf::Words => words::form(max_length),
         TokensOf::Masked => Form::of_pieces(max_length),
         TokensOf::Windows { .. } => questions::form(),
     };
-    let (row, tokenized) = (example.row, form.encode(tokenizer, example));
-    match of {
+    let (row, tokenized) = (example.row, form.encode(tokenizer, example)?);
+    Ok(match of {
         TokensOf::Texts | TokensOf::Choices => vec![of_text(row, example, tokenized)],
         TokensOf::Words => vec![words::of_words(row, example, tokenized)],
         TokensOf::Masked => vec![masking::of_pieces(row, example, tokenized)],
         TokensOf::Windows { stride } => {
             questions::windows(tokenized, example, row, (max_length, stride))
         }
-    }
+    })
 }
 
 /// How many examples are tokenized between two checks for an interrupt: at most a tenth of a second of

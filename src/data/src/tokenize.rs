@@ -12,17 +12,23 @@ use crate::token_cache::TokenCache;
 pub trait Tokenize: Send + Sync {
     /// Encodes a text, or a pair of texts, with the special tokens of the model, truncated to at most
     /// `max_length` tokens, special ones included, without padding.
-    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding;
+    ///
+    /// # Errors
+    /// SC0910 for a text that the tokenizer cannot encode; SC0520 if it is interrupted.
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Result<Encoding>;
 
     /// Encodes like [`encode`](Self::encode), with the place of each token in its text: as many as ids. `None` where a
     /// tokenizer does not know them.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
     fn encode_pieces(
         &self,
         _text: &str,
         _pair: Option<&str>,
         _max_length: usize,
-    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
-        None
+    ) -> Result<Option<(Encoding, Vec<Option<Piece>>)>> {
+        Ok(None)
     }
 
     /// The text of some ids, special tokens included.
@@ -133,29 +139,29 @@ impl Form {
     }
 
     /// Encodes an example. One of numbers has no tokens.
-    pub(crate) fn encode(&self, tokenizer: &dyn Tokenize, example: &Example) -> Tokenized {
+    ///
+    /// # Errors
+    /// As [`Tokenize::encode`].
+    pub(crate) fn encode(&self, tokenizer: &dyn Tokenize, example: &Example) -> Result<Tokenized> {
         if !example.features.is_empty() {
-            return Tokenized::default();
+            return Ok(Tokenized::default());
         }
-        let pair = (self.pair)(example);
-        match self.with_pieces {
-            false => Tokenized {
-                encoding: tokenizer.encode(&example.text, pair, self.max_length),
-                pieces: Vec::new(),
-            },
-            true => {
-                let encoded = tokenizer.encode_pieces(&example.text, pair, self.max_length);
-                let (encoding, pieces) = encoded.unwrap_or_default();
-                Tokenized { encoding, pieces }
-            }
-        }
+        let (text, pair) = (&example.text, (self.pair)(example));
+        let (encoding, pieces) = if self.with_pieces {
+            let encoded = tokenizer.encode_pieces(text, pair, self.max_length)?;
+            encoded.unwrap_or_default()
+        } else {
+            let encoding = tokenizer.encode(text, pair, self.max_length)?;
+            (encoding, Vec::new())
+        };
+        Ok(Tokenized { encoding, pieces })
     }
 }
 
 /// # Errors
 /// SC0910 for a tokenizer that does not say where its tokens stand.
 pub(crate) fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
-    match tokenizer.encode_pieces("a", None, 3) {
+    match tokenizer.encode_pieces("a", None, 3)? {
         Some(_) => Ok(()),
         None => Err(problem::no_places(source)),
     }
@@ -164,6 +170,8 @@ pub(crate) fn has_places(tokenizer: &dyn Tokenize, source: &str) -> Result<()> {
 /// A tokenizer for tests: one id per letter (`a` = 3), `[` and `]` around the text, other characters are unknown.
 #[cfg(test)]
 pub(crate) mod letters {
+    use stratoscope_diagnostics::Result;
+
     use super::{Encoding, Piece, Tokenize};
 
     pub(crate) struct Letters;
@@ -175,7 +183,7 @@ pub(crate) mod letters {
     pub(crate) const MASK: u32 = 2;
 
     impl Tokenize for Letters {
-        fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
+        fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Result<Encoding> {
             let id = |letter: char| match letter {
                 'a'..='z' => letter as u32 - 'a' as u32 + 3,
                 '*' => MASK,
@@ -193,11 +201,11 @@ pub(crate) mod letters {
             let truncated = ids.len().saturating_sub(max_length);
             ids.truncate(max_length);
             type_ids.truncate(max_length);
-            Encoding {
+            Ok(Encoding {
                 ids,
                 type_ids,
                 truncated,
-            }
+            })
         }
 
         /// Each letter is a token; words end at spaces.
@@ -206,8 +214,8 @@ pub(crate) mod letters {
             text: &str,
             pair: Option<&str>,
             max_length: usize,
-        ) -> Option<(Encoding, Vec<Option<Piece>>)> {
-            let encoding = self.encode(text, pair, max_length);
+        ) -> Result<Option<(Encoding, Vec<Option<Piece>>)>> {
+            let encoding = self.encode(text, pair, max_length)?;
             let of = |text: &str, in_pair: bool| {
                 let mut word = 0;
                 let places = text.char_indices().map(move |(at, letter)| {
@@ -227,7 +235,7 @@ pub(crate) mod letters {
                 pieces.push(None);
             }
             pieces.truncate(encoding.ids.len());
-            Some((encoding, pieces))
+            Ok(Some((encoding, pieces)))
         }
 
         fn decode(&self, ids: &[u32]) -> String {

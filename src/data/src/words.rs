@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn words_that_were_cut_off_have_no_token() {
         let data = data();
-        let (_, pieces) = Letters.encode_pieces("ab c", None, 3).expect("places");
+        let encoded = Letters.encode_pieces("ab c", None, 3).expect("letters");
+        let (_, pieces) = encoded.expect("places");
         let aligned = Alignment::of(&data[0], &pieces);
         assert_eq!(aligned.first_tokens, [Some(1), None]);
         let encoded = data.tokenize_words(&Letters, 3).expect("it has places");
@@ -224,6 +225,7 @@ mod tests {
         let example = Example::new("ab c");
         let (_, pieces) = Letters
             .encode_pieces(&example.text, None, 64)
+            .expect("letters")
             .expect("places");
         let aligned = Alignment::of(&example, &pieces);
         // The tokenizer of the test counts the space to the word that follows, and so do byte-level ones.

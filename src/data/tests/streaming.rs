@@ -23,7 +23,7 @@ use tempfile::TempDir;
 struct Letters;
 
 impl Tokenize for Letters {
-    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Result<Encoding> {
         let texts = [Some(text), pair];
         let letters = texts.into_iter().enumerate();
         let letters = letters.flat_map(|(segment, text)| {
@@ -32,11 +32,11 @@ impl Tokenize for Letters {
         });
         let (ids, type_ids): (Vec<u32>, Vec<u32>) = letters.take(max_length).unzip();
         let all: usize = texts.iter().flatten().map(|text| text.len()).sum();
-        Encoding {
+        Ok(Encoding {
             truncated: all - ids.len(),
             ids,
             type_ids,
-        }
+        })
     }
 
     fn encode_pieces(
@@ -44,7 +44,7 @@ impl Tokenize for Letters {
         text: &str,
         pair: Option<&str>,
         max_length: usize,
-    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+    ) -> Result<Option<(Encoding, Vec<Option<Piece>>)>> {
         let texts = [(text, false), (pair.unwrap_or_default(), true)];
         let places = texts.into_iter().flat_map(|(text, in_pair)| {
             let places = 0..text.len();
@@ -56,8 +56,8 @@ impl Tokenize for Letters {
                 })
             })
         });
-        let encoding = self.encode(text, pair, max_length);
-        Some((encoding, places.take(max_length).collect()))
+        let encoding = self.encode(text, pair, max_length)?;
+        Ok(Some((encoding, places.take(max_length).collect())))
     }
 
     fn decode(&self, ids: &[u32]) -> String {

@@ -29,11 +29,11 @@ fn id(letter: char) -> u32 {
 }
 
 impl Tokenize for Cached {
-    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Encoding {
-        let pieces = self.encode_pieces(text, pair, max_length);
+    fn encode(&self, text: &str, pair: Option<&str>, max_length: usize) -> Result<Encoding> {
+        let pieces = self.encode_pieces(text, pair, max_length)?;
         let (mut encoding, _) = pieces.expect("it knows them");
         encoding.ids.iter_mut().for_each(|id| *id += self.added);
-        encoding
+        Ok(encoding)
     }
 
     fn encode_pieces(
@@ -41,7 +41,7 @@ impl Tokenize for Cached {
         text: &str,
         pair: Option<&str>,
         max_length: usize,
-    ) -> Option<(Encoding, Vec<Option<Piece>>)> {
+    ) -> Result<Option<(Encoding, Vec<Option<Piece>>)>> {
         let mut tokens = vec![(BORDER, 0, None)];
         for (segment, text) in [Some(text), pair].into_iter().enumerate() {
             for (at, letter) in text.into_iter().flat_map(str::char_indices) {
@@ -61,7 +61,8 @@ impl Tokenize for Cached {
             type_ids: tokens.iter().map(|token| token.1).collect(),
             truncated,
         };
-        Some((encoding, tokens.into_iter().map(|token| token.2).collect()))
+        let pieces = tokens.into_iter().map(|token| token.2).collect();
+        Ok(Some((encoding, pieces)))
     }
 
     fn decode(&self, ids: &[u32]) -> String {

@@ -3,24 +3,28 @@
 //!
 //! `Tokenizer::encode` of `tokenizers` is not used. It has one length for all calls, and it always post-processes: an
 //! encoding that is cut afterwards and post-processed again would have its offsets trimmed twice, which moves the begin of a
-//! word behind its first letter. `tests/parity/byte-level` has the offsets of transformers.
+//! word behind its first letter. `tests/parity/byte-level` has the offsets of transformers. Nor does it have an end for a
+//! text that its normalizers make longer and longer (`limits.rs`).
 
 use std::ops::Range;
 
 use stratoscope_data::{Encoding, Piece};
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{Model, OffsetType, PostProcessor, PreTokenizer};
+use tokenizers::{
+    Model, OffsetType, PostProcessor, PreTokenizedString, PreTokenizer, PreTokenizerWrapper,
+};
 
 use super::BertTokenizer;
+use super::limits::{Failure, Limited};
 
 impl BertTokenizer {
     /// The ids of a text, or of a pair of texts.
-    pub(crate) fn try_encode(
+    pub(super) fn try_encode(
         &self,
         text: &str,
         pair: Option<&str>,
         max_length: usize,
-    ) -> tokenizers::Result<Encoding> {
+    ) -> Result<Encoding, Failure> {
         let none = [OffsetType::None; 2];
         let (encoding, truncated) = self.cut_encoding(text, pair, max_length, none)?;
         let length = encoding.len().min(max_length);
@@ -33,7 +37,7 @@ impl BertTokenizer {
         text: &str,
         pair: Option<&str>,
         max_length: usize,
-    ) -> tokenizers::Result<(Encoding, Vec<Option<Piece>>)> {
+    ) -> Result<(Encoding, Vec<Option<Piece>>), Failure> {
         let places = [Places::of(text), Places::of(pair.unwrap_or_default())];
         let offsets = places.each_ref().map(Places::offset_type);
         let (encoding, truncated) = self.cut_encoding(text, pair, max_length, offsets)?;
@@ -76,7 +80,7 @@ impl BertTokenizer {
         pair: Option<&str>,
         max_length: usize,
         [of_text, of_pair]: [OffsetType; 2],
-    ) -> tokenizers::Result<(tokenizers::Encoding, usize)> {
+    ) -> Result<(tokenizers::Encoding, usize), Failure> {
         let tokenizer = &self.inner.tokenizer;
         let first = self.tokens_of(text, of_text)?;
         let second = pair.map(|pair| self.tokens_of(pair, of_pair)).transpose()?;
@@ -90,7 +94,8 @@ impl BertTokenizer {
             .map_or(0, |it| it.added_tokens(pair.is_some()));
         let room = TruncationParams {
             max_length: max_length.saturating_sub(added),
-            ..TruncationParams::default() // longest first, from the right, no overlap
+            direction: self.inner.direction,
+            ..TruncationParams::default() // longest first, no overlap
         };
         let (mut first, mut second) = truncate_encodings(first, second, &room)?;
         let rest = first.len() + length_of(&second);
@@ -104,20 +109,38 @@ impl BertTokenizer {
     }
 
     /// The tokens of a text without special tokens, not post-processed.
-    fn tokens_of(
-        &self,
-        text: &str,
-        offsets: OffsetType,
-    ) -> tokenizers::Result<tokenizers::Encoding> {
+    fn tokens_of(&self, text: &str, offsets: OffsetType) -> Result<tokenizers::Encoding, Failure> {
         let tokenizer = &self.inner.tokenizer;
+        let limited = self.inner.normalizers.for_text(text);
         let added = tokenizer.get_added_vocabulary();
-        let mut words = added.extract_and_normalize(tokenizer.get_normalizer(), text);
+        let mut words = added.extract_and_normalize(Some(&limited), text);
+        limited.stopped()?;
         if let Some(pre_tokenizer) = tokenizer.get_pre_tokenizer() {
-            pre_tokenizer.pre_tokenize(&mut words)?;
+            split(pre_tokenizer, &mut words, &limited)?;
         }
-        words.tokenize(|word| tokenizer.get_model().tokenize(word.get()))?;
-        words.into_encoding(None, 0, offsets)
+        let tokenized = words.tokenize(|word| {
+            let goes_on = limited.goes_on(word.get().len());
+            goes_on.map_err(|failure| failure.to_string())?;
+            tokenizer.get_model().tokenize(word.get())
+        });
+        limited.stopped()?;
+        tokenized?;
+        Ok(words.into_encoding(None, 0, offsets)?)
     }
+}
+
+/// Splits a text into words; of several pre-tokenizers, one after the other.
+fn split(
+    pre_tokenizer: &PreTokenizerWrapper,
+    words: &mut PreTokenizedString,
+    limited: &Limited<'_>,
+) -> Result<(), Failure> {
+    if let PreTokenizerWrapper::Sequence(sequence) = pre_tokenizer {
+        let all: &[PreTokenizerWrapper] = sequence.as_ref();
+        return all.iter().try_for_each(|each| split(each, words, limited));
+    }
+    limited.goes_on(limited.bytes())?;
+    Ok(pre_tokenizer.pre_tokenize(words)?)
 }
 
 /// From the offsets of `tokenizers` to bytes. Offsets are counted in characters, as in transformers: a post-processor

@@ -12,7 +12,7 @@ const VERSION: &str = "0.22.2";
 const RULES: u32 = 1;
 
 impl BertTokenizer {
-    /// A SHA-256 of its `tokenizer.json`, as it would be saved, and of the segments. `None` for a tokenizer that encodes a
+    /// A SHA-256 of its `tokenizer.json`, as it would be saved, of the segments and of the side at which texts are cut. `None` for a tokenizer that encodes a
     /// text in another way each time.
     pub(super) fn fingerprint(&self) -> Option<[u8; 32]> {
         let inner = &self.inner;
@@ -23,6 +23,7 @@ impl BertTokenizer {
         hash.update(of_file);
         hash.update(inner.unk_id.to_le_bytes());
         hash.update([u8::from(self.has_one_type)]);
+        hash.update(inner.direction.as_ref());
         Some(hash.finalize().into())
     }
 }

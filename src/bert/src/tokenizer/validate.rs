@@ -7,13 +7,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use serde_json::Value;
 use stratoscope_data::Tokenize;
 use stratoscope_render::text;
-use tokenizers::Tokenizer;
+use tokenizers::{ModelWrapper, Tokenizer};
 
 use super::BertTokenizer;
+use super::limits::Failure;
 
 /// Ids may have gaps, but there must not be far more ids than tokens: the vocabulary file and
 /// the model's table have an entry for each id.
 const GAPS: usize = 1 << 20;
+
+/// Splitting a word takes the square of its length with WordPiece, and the product with that of the longest token with
+/// Unigram: longer ones are refused, and no published file has them.
+const MAX_WORD_CHARS: usize = 1000;
+const MAX_TOKEN_BYTES: usize = 1000;
+
+/// Special tokens and texts in a template: BERT's has five for a pair.
+const MAX_TEMPLATE_PIECES: usize = 64;
 
 /// Texts that are encoded once to test a tokenizer: nothing, words, a word of many pieces, punctuation, a pair.
 const PROBES: [(&str, Option<&str>); 4] = [
@@ -61,6 +70,27 @@ pub(super) fn vocab_size(tokenizer: &Tokenizer) -> Result<usize, String> {
     }
 }
 
+/// Checks what the time for a word depends on.
+pub(super) fn of_words(tokenizer: &Tokenizer) -> Result<(), String> {
+    if let ModelWrapper::WordPiece(model) = tokenizer.get_model()
+        && model.max_input_chars_per_word > MAX_WORD_CHARS
+    {
+        return Err(format!(
+            "its `max_input_chars_per_word` is {}, at most {MAX_WORD_CHARS} are read",
+            model.max_input_chars_per_word
+        ));
+    }
+    let tokens = tokenizer.get_vocab(false);
+    match tokens.keys().find(|token| token.len() > MAX_TOKEN_BYTES) {
+        Some(token) => Err(format!(
+            "its vocabulary has a token of {} bytes, `{}`",
+            text::thousands(token.len()),
+            text::excerpt(token, 40)
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Checks the templates of the file's `post_processor`: each special token in them must be listed, with ids
 /// that there are.
 pub(super) fn of_templates(tokenizer: &Tokenizer, vocab_size: usize) -> Result<(), String> {
@@ -87,7 +117,14 @@ fn of_processor(processor: &Value, vocab_size: usize, depth: usize) -> Result<()
     }
     let special = &processor["special_tokens"];
     for (name, most) in [("single", 1), ("pair", 2)] {
-        for piece in list(&processor[name]) {
+        let pieces = list(&processor[name]);
+        if pieces.len() > MAX_TEMPLATE_PIECES {
+            return Err(format!(
+                "its template `{name}` has {} pieces, at most {MAX_TEMPLATE_PIECES} are read",
+                pieces.len()
+            ));
+        }
+        for piece in pieces {
             let token = &piece["SpecialToken"]["id"];
             if let Some(key) = token.as_str() {
                 let ids = list(&special[key]["ids"]);
@@ -123,19 +160,17 @@ fn known(id: u64, token: &Value, vocab_size: usize) -> Result<(), String> {
 }
 
 /// Uses the tokenizer once.
-pub(super) fn probe(tokenizer: &BertTokenizer) -> Result<(), String> {
+pub(super) fn probe(tokenizer: &BertTokenizer) -> Result<(), Failure> {
     const LENGTH: usize = 64;
+    let panicked = |reason: String| Failure::Other(reason.into());
     for (text, pair) in PROBES {
-        let encode = || tokenizer.try_encode(text, pair, LENGTH);
-        let encoding = guarded(encode)?.map_err(|error| error.to_string())?;
-        if let Some(&id) = encoding
-            .ids
-            .iter()
-            .find(|&&id| id as usize >= tokenizer.vocab_size())
-        {
-            return Err(format!("it encodes to the id {id}, which has no token"));
+        let encoding = guarded(|| tokenizer.try_encode(text, pair, LENGTH)).map_err(panicked)??;
+        let is_unknown = |id: &&u32| **id as usize >= tokenizer.vocab_size();
+        if let Some(id) = encoding.ids.iter().find(is_unknown) {
+            let reason = format!("it encodes to the id {id}, which has no token");
+            return Err(Failure::Other(reason.into()));
         }
-        guarded(|| tokenizer.decode(&encoding.ids))?;
+        guarded(|| tokenizer.decode(&encoding.ids)).map_err(panicked)?;
     }
     Ok(())
 }

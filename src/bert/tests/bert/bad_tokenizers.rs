@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use stratoscope_bert::BertTokenizer;
-use stratoscope_data::Tokenize;
-use stratoscope_diagnostics::Diagnostic;
+use stratoscope_data::{Dataset, Tokenize};
+use stratoscope_diagnostics::{Diagnostic, work};
 use tempfile::TempDir;
 
 /// A WordPiece tokenizer of a few words, as the crate `tokenizers` writes it.
@@ -63,7 +63,7 @@ fn used(file: &str) -> Result<Vec<u32>, Box<Diagnostic>> {
         ),
         ("game", Some(""), 3),
     ] {
-        let encoding = tokenizer.encode(text, pair, length);
+        let encoding = tokenizer.encode(text, pair, length)?;
         assert!(encoding.ids.len() <= length, "{encoding:?}");
         let vocabulary = tokenizer.vocab_size();
         assert!(
@@ -190,6 +190,109 @@ fn no_damage_makes_it_panic() {
         taken > 100 && refused > 100,
         "{taken} taken, {refused} refused"
     );
+}
+
+fn replace(from: &str, to: &str) -> Value {
+    json!({ "type": "Replace", "pattern": { "String": from }, "content": to })
+}
+
+/// Six normalizers that make a thousand letters of one: a reading of the file, or the first text with the letter, is refused.
+#[test]
+fn a_text_becomes_so_long_and_no_longer() {
+    let bomb = |letter: &str| {
+        let each = vec![replace(letter, &letter.repeat(1000)); 6];
+        json!({ "type": "Sequence", "normalizers": each })
+    };
+    check(
+        |file| file["normalizer"] = bomb("w"),
+        &["`normalizer`", "bytes of a text"],
+    );
+    // An added token is normalized when the file is read.
+    check(
+        |file| {
+            file["normalizer"] = bomb("~");
+            file["added_tokens"][1]["content"] = json!("~");
+            file["added_tokens"][1]["normalized"] = json!(true);
+        },
+        &["`normalizer`", "bytes of a text of 1"],
+    );
+    let mut file = sound();
+    file["normalizer"] = bomb("~");
+    let folder = write(&file.to_string());
+    let tokenizer = BertTokenizer::from_folder(folder.path()).expect("no probe has the letter");
+    assert!(tokenizer.encode("game", None, 8).is_ok());
+    for text in ["~", "a game of ~~", "[SEP]~[SEP]~"] {
+        let error = tokenizer.encode(text, None, 8).expect_err("it is too long");
+        assert_eq!(error.code, "SC0910", "{error}");
+        assert!(error.message.contains("tokenizer.json"), "{error}");
+    }
+    // By a data set, too.
+    let data = Dataset::from_texts(["game", "~"]);
+    let error = data.tokenize(&tokenizer, 8).expect_err("it is too long");
+    assert_eq!(error.code, "SC0910", "{error}");
+    for other in [
+        json!({ "type": "Replace", "pattern": { "Regex": "(?=~)" }, "content": "x".repeat(1 << 21) }),
+        json!({ "type": "Prepend", "prepend": "x".repeat(1 << 21) }),
+    ] {
+        file["normalizer"] = other;
+        let folder = write(&file.to_string());
+        let refused = match BertTokenizer::from_folder(folder.path()) {
+            Ok(tokenizer) => tokenizer.encode("~", None, 8).expect_err("it is too long"),
+            Err(error) => error,
+        };
+        assert_eq!(refused.code, "SC0910", "{refused}");
+    }
+    // What grows within reason is read: sixteen bytes of one, of a text of any length.
+    file["normalizer"] = replace("~", &"game ".repeat(3));
+    let folder = write(&file.to_string());
+    let tokenizer = BertTokenizer::from_folder(folder.path()).expect("it is sound");
+    let encoding = tokenizer.encode(&"~".repeat(1 << 14), None, 8);
+    assert_eq!(encoding.expect("it fits").truncated, 3 * (1 << 14) - 6);
+}
+
+#[test]
+fn what_takes_long_for_one_word_is_refused() {
+    check(
+        |file| file["model"]["max_input_chars_per_word"] = json!(1_000_000),
+        &["`max_input_chars_per_word` is 1000000"],
+    );
+    check(
+        |file| file["model"]["vocab"]["x".repeat(5000)] = json!(7),
+        &["a token of 5000 bytes"],
+    );
+    check(
+        |file| {
+            let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
+            file["post_processor"]["single"] = Value::Array(vec![text; 1000]);
+        },
+        &["`single` has 1000 pieces"],
+    );
+    check(
+        |file| {
+            let each = vec![replace("e", &"e".repeat(1000)); 6];
+            file["decoder"] = json!({ "type": "Sequence", "decoders": each });
+        },
+        &["`decoder`"],
+    );
+}
+
+/// A text of one word after the other is left where somebody asks.
+#[test]
+fn an_interrupt_is_heard_within_a_text() {
+    let folder = write(&sound().to_string());
+    let tokenizer = BertTokenizer::from_folder(folder.path()).expect("it is sound");
+    let text = "games ".repeat(10_000);
+    work::request();
+    let error = tokenizer
+        .encode(&text, None, 8)
+        .expect_err("it is interrupted");
+    assert_eq!(error.code, "SC0520", "{error}");
+    assert!(tokenizer.encode(&text, None, 8).is_ok());
+    work::request();
+    let data = Dataset::from_texts(vec!["game", &text]);
+    let error = data.tokenize(&tokenizer, 8).expect_err("it is interrupted");
+    let expected = "tokenizing was interrupted after 0 of 2 texts";
+    assert_eq!(error.message, expected);
 }
 
 #[test]

@@ -80,11 +80,67 @@ fn places_and_words_are_those_of_transformers() {
             let pair = case["pair"].as_str();
             let (encoding, found) = tokenizer
                 .encode_pieces(text, pair, 512)
+                .expect("it has tokens")
                 .expect("it has places");
             assert_eq!(encoding.ids, ids(&case["ids"]), "{text:?} {pair:?}, {name}");
             assert_eq!(found, pieces(&case["pieces"]), "{text:?} {pair:?}, {name}");
             let plain = tokenizer.encode(text, pair, 512);
-            assert_eq!(encoding, plain, "{text:?} {pair:?}, {name}");
+            assert_eq!(Ok(encoding), plain, "{text:?} {pair:?}, {name}");
+        }
+    }
+}
+
+/// Long texts are cut at the side that the tokenizer's files name, and a saved tokenizer names it again.
+#[test]
+fn texts_are_cut_at_the_side_of_the_tokenizer() {
+    let cases = read("cases.json");
+    let truncation =
+        json!({ "direction": "Left", "max_length": 64, "strategy": "LongestFirst", "stride": 0 });
+    let of_file = json!({ "truncation": truncation });
+    let none = json!({});
+    for (side, settings, config) in [
+        ("right", &none, json!({})),
+        ("left", &none, json!({ "truncation_side": "left" })),
+        ("left", &of_file, json!({})),
+        ("right", &of_file, json!({ "truncation_side": "right" })),
+    ] {
+        let (folder, tokenizer) = with_settings(settings, &config);
+        let copy = folder.path().join("copy");
+        tokenizer.save(&copy, 64).expect("it is saved");
+        let again = BertTokenizer::from_folder(&copy).expect("the copy is sound");
+        let saved = fs::read_to_string(copy.join("tokenizer_config.json")).expect("the file");
+        let saved: Value = serde_json::from_str(&saved).expect("it is JSON");
+        let names_left = saved["truncation_side"] == "left";
+        assert_eq!(names_left, side == "left", "{saved}");
+        for case in list(&cases["cut"][side]) {
+            let text = case["text"].as_str().expect("a text");
+            let (pair, length) = (case["pair"].as_str(), number(&case["max_length"]));
+            for tokenizer in [&tokenizer, &again] {
+                let (encoding, found) = tokenizer
+                    .encode_pieces(text, pair, length)
+                    .expect("it has tokens")
+                    .expect("it has places");
+                assert_eq!(
+                    encoding.ids,
+                    ids(&case["ids"]),
+                    "{text:?} {pair:?} {length} {side}"
+                );
+                assert_eq!(
+                    found,
+                    pieces(&case["pieces"]),
+                    "{text:?} {pair:?} {length} {side}"
+                );
+            }
+        }
+        // Fewer than the special tokens.
+        for length in 0..5 {
+            let encoding = tokenizer.encode("a b c", Some("d e"), length);
+            let encoding = encoding.expect("it has tokens");
+            assert_eq!(
+                (encoding.ids.len(), encoding.truncated),
+                (length, 6),
+                "{side}"
+            );
         }
     }
 }
@@ -147,6 +203,7 @@ fn words_of_raw_text_begin_with_the_tokens_of_given_words() {
     let aligned = |tokenizer: &BertTokenizer, example: &Example| {
         let (_, pieces) = tokenizer
             .encode_pieces(&example.text, None, 512)
+            .expect("it has tokens")
             .expect("it has places");
         let raw = Example::new(&example.text);
         [example, &raw].map(|example| Alignment::of(example, &pieces))

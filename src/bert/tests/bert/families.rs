@@ -38,7 +38,9 @@ fn batch(case: &Value, tokenizer: &BertTokenizer, device: &Device) -> BatchTenso
         .enumerate()
         .map(|(row, text)| {
             let pair = case["second"][row].as_str();
-            tokenizer.encode(text.as_str().expect("a text"), pair, LONGEST)
+            let text = text.as_str().expect("a text");
+            let encoded = tokenizer.encode(text, pair, LONGEST);
+            encoded.expect("it has tokens")
         })
         .collect();
     let length = encoded.iter().map(|it| it.ids.len()).max().unwrap_or(0);

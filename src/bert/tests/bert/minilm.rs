@@ -36,6 +36,7 @@ fn check_tokens(tokenizer: &BertTokenizer) {
             sentence["text_pair"].as_str(),
             128,
         );
+        let encoded = encoded.unwrap();
         assert_eq!(
             encoded.ids,
             integers(&sentence["input_ids"])[..length],
@@ -99,11 +100,14 @@ fn lengths_and_odd_texts() {
         return;
     };
     let tokenizer = BertTokenizer::from_folder(&folder).unwrap();
-    let encoded = tokenizer.encode("one two three four five", None, 5);
+    let encoded = tokenizer
+        .encode("one two three four five", None, 5)
+        .unwrap();
     assert_eq!((encoded.ids.len(), encoded.truncated), (5, 2));
     assert_eq!(tokenizer.decode(&encoded.ids), "[CLS] one two three [SEP]");
     // The longer text is cut first.
     let encoded = tokenizer.encode("one two three four five", Some("six"), 7);
+    let encoded = encoded.unwrap();
     assert_eq!(
         tokenizer.decode(&encoded.ids),
         "[CLS] one two three [SEP] six [SEP]"
@@ -113,13 +117,17 @@ fn lengths_and_odd_texts() {
         assert!(
             tokenizer
                 .encode("one two", Some("three"), max_length)
+                .unwrap()
                 .ids
                 .len()
                 <= max_length
         );
     }
     assert_eq!(
-        tokenizer.encode(&"x ".repeat(100_000), None, 512).truncated,
+        tokenizer
+            .encode(&"x ".repeat(100_000), None, 512)
+            .unwrap()
+            .truncated,
         100_000 - 510
     );
     for text in [
@@ -128,7 +136,7 @@ fn lengths_and_odd_texts() {
         "a".repeat(500).as_str(),
         "\n\t \r",
     ] {
-        let encoded = tokenizer.encode(text, None, 64);
+        let encoded = tokenizer.encode(text, None, 64).unwrap();
         assert_eq!(
             (encoded.ids[0], *encoded.ids.last().unwrap()),
             (101, 102),
@@ -197,6 +205,7 @@ fn padding_does_not_matter() {
     let loaded = checkpoint::load(&folder, &LoadOptions::new(), &device).unwrap();
     let case = Case::read(&parity("minilm/embeddings.safetensors"));
     let encoded = loaded.tokenizer.encode("A short sentence.", None, 128);
+    let encoded = encoded.unwrap();
     let batch = BatchTensors::from_rows(&[encoded], loaded.tokenizer.pad_id(), &device);
     assert_eq!(batch.input_ids.dims(), [1, 6]);
     let mask = batch.attention_mask.clone();

@@ -116,8 +116,8 @@ fn a_model_survives_saving_with_its_labels_and_its_tokenizer() {
     assert_eq!(named_values(&again.network), named_values(&loaded.network));
     let text = "Saved, then read: unaffable";
     assert_eq!(
-        again.tokenizer.encode(text, None, 64),
-        loaded.tokenizer.encode(text, None, 64)
+        again.tokenizer.encode(text, None, 64).unwrap(),
+        loaded.tokenizer.encode(text, None, 64).unwrap()
     );
     let saved = config(&nested);
     assert_eq!(saved["label2id"]["net"], 2);
@@ -199,7 +199,7 @@ fn transformers_reads_what_we_write() {
     assert_eq!(reference["missing"], serde_json::json!([]));
     assert_eq!(reference["unexpected"], serde_json::json!([]));
 
-    let rows = texts.map(|text| loaded.tokenizer.encode(text, None, 32));
+    let rows = texts.map(|text| loaded.tokenizer.encode(text, None, 32).unwrap());
     for (row, encoded) in rows.iter().enumerate() {
         let length = encoded.ids.len();
         let ids = serde_json::to_value(&encoded.ids).unwrap();

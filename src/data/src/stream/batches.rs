@@ -48,15 +48,20 @@ struct Row {
 
 impl Row {
     /// Makes tokens of a row with several windows.
-    fn cut(&self, stream: &EncodedStream) {
-        self.windows.get_or_init(|| stream.encode(&self.example));
+    fn cut(&self, stream: &EncodedStream) -> Result<()> {
+        if self.windows.get().is_none() {
+            let windows = stream.encode(&self.example)?;
+            self.windows.get_or_init(|| windows);
+        }
+        Ok(())
     }
 
-    fn input(&self, part: usize, stream: &EncodedStream) -> Option<EncodedExample> {
-        match self.windows.get() {
+    fn input(&self, part: usize, stream: &EncodedStream) -> Result<EncodedExample> {
+        let input = match self.windows.get() {
             Some(windows) => windows.get(part).cloned(),
-            None => stream.encode(&self.example).into_iter().nth(part),
-        }
+            None => stream.encode(&self.example)?.into_iter().nth(part),
+        };
+        input.ok_or_else(|| stream.stream().changed())
     }
 }
 
@@ -155,11 +160,10 @@ impl StreamBatches {
         // Two workers may each have read a row.
         rows.sort_by_key(|row| std::ptr::from_ref(*row));
         rows.dedup_by_key(|row| std::ptr::from_ref(*row));
-        rows.par_iter().for_each(|row| row.cut(&self.stream));
-        let encoded = inputs.par_iter().map(|Waiting { row, part }| {
-            let input = row.input(*part, &self.stream);
-            input.ok_or_else(|| self.stream.stream().changed())
-        });
+        rows.par_iter().try_for_each(|row| row.cut(&self.stream))?;
+        let encoded = inputs
+            .par_iter()
+            .map(|Waiting { row, part }| row.input(*part, &self.stream));
         let encoded = encoded.collect::<Result<Vec<EncodedExample>>>()?;
         let encoded: Vec<&EncodedExample> = encoded.iter().collect();
         Ok(Batch {

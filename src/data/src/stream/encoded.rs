@@ -21,11 +21,12 @@ use crate::grouping;
 use crate::masking::{Hidden, Masking};
 use crate::random::{GOLDEN_GAMMA, mix};
 use crate::tags::TagScheme;
+use crate::tokenization::of_work;
 use crate::tokenize::{self, Tokenize};
 use crate::{choices, problem};
 
 /// Turns an example into tokens: one input of the model, or several windows.
-type Encode = Arc<dyn Fn(&Example) -> Vec<EncodedExample> + Send + Sync>;
+type Encode = Arc<dyn Fn(&Example) -> Result<Vec<EncodedExample>> + Send + Sync>;
 
 /// A tokenized stream in the order of an epoch, or a part of it. A clone shares all but the order.
 #[derive(Clone)]
@@ -69,7 +70,8 @@ impl Stream {
     ///
     /// # Errors
     /// SC0915 for a `max_length` of 0; SC0910 for a tokenizer that cannot hide tokens, or does not say where they stand,
-    /// where that is asked for; SC0911 if a file has changed; SC0520 if it is interrupted; what `each` ends with.
+    /// where that is asked for, or that cannot encode a text; SC0911 if a file has changed; SC0520 if it is interrupted;
+    /// what `each` ends with.
     pub fn tokenize(
         &self,
         tokens: StreamTokens<'_>,
@@ -105,14 +107,20 @@ impl Stream {
         for portion in portions {
             let portion = portion?;
             let encoded = match self.choices() {
-                Some(_) => choices::encoded(&portion.examples, tokenizer, max_length),
+                Some(_) => choices::encoded(&portion.examples, tokenizer, max_length)
+                    .map_err(|problem| of_work(problem, &work))?,
                 None => {
-                    let examples = portion.examples.par_iter().enumerate();
-                    let encoded = examples.flat_map_iter(|(index, example)| {
-                        let own = (tokens.encode)(example).into_iter();
+                    let examples = portion.examples.par_iter();
+                    let encoded = examples
+                        .map(|example| (tokens.encode)(example))
+                        .collect::<Result<Vec<_>>>()
+                        .map_err(|problem| of_work(problem, &work))?;
+                    let rows = encoded.into_iter().enumerate();
+                    let inputs = rows.flat_map(|(index, own)| {
+                        let own = own.into_iter();
                         own.map(move |encoded| EncodedExample { index, ..encoded })
                     });
-                    Encoded::of(encoded.collect(), tokenizer, max_length)
+                    Encoded::of(inputs.collect(), tokenizer, max_length)
                 }
             };
             counted.add(portion.len(), &encoded);
@@ -321,7 +329,7 @@ impl EncodedStream {
     }
 
     /// The tokens of an example: one input, or several windows.
-    pub(super) fn encode(&self, example: &Example) -> Vec<EncodedExample> {
+    pub(super) fn encode(&self, example: &Example) -> Result<Vec<EncodedExample>> {
         (self.encode)(example)
     }
 

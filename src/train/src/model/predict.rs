@@ -184,21 +184,22 @@ impl<N: Network> Model<N> {
                 return words.answer(example, &outputs);
             }
             if let Head::Set { .. } = head {
-                return sets::decided(example, head.probabilities(&outputs), &label_names);
+                let probabilities = head.probabilities(&outputs);
+                return Ok(sets::decided(example, probabilities, &label_names));
             }
             if head == Head::Masked {
                 return filler.answer(example, &outputs);
             }
             if chooses {
-                return choices::chosen(example, head, &outputs);
+                return Ok(choices::chosen(example, head, &outputs));
             }
             let (text, pair) = (example.text, example.pair);
-            match head {
+            Ok(match head {
                 Head::Number => number(text, pair, &outputs),
                 head => classified(text, pair, head.probabilities(&outputs), &label_names),
-            }
+            })
         });
-        let rows = rows.collect();
+        let rows = rows.collect::<Result<Vec<Prediction>>>()?;
         Ok(Predictions { rows, label_names })
     }
 }

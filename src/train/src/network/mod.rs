@@ -382,8 +382,8 @@ impl Files for Outputs {
 pub(crate) struct NoTokenizer;
 
 impl Tokenize for NoTokenizer {
-    fn encode(&self, _: &str, _: Option<&str>, _: usize) -> Encoding {
-        Encoding::default()
+    fn encode(&self, _: &str, _: Option<&str>, _: usize) -> Result<Encoding> {
+        Ok(Encoding::default())
     }
 
     fn decode(&self, _: &[u32]) -> String {

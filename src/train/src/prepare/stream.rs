@@ -75,7 +75,7 @@ pub(super) fn encode(
         _ => TokensOf::Texts,
     };
     let own = files.clone();
-    let encode = move |example: &Example| -> Vec<EncodedExample> {
+    let encode = move |example: &Example| -> Result<Vec<EncodedExample>> {
         encode_example(own.tokenizer(), example, max_length, of)
     };
     let tokens = StreamTokens {

@@ -10,7 +10,7 @@ use stratoscope_bert::{
     LoadOptions, Mode, NamedParameter, SequenceClassifier, checkpoint, named_parameters,
 };
 use stratoscope_data::{Batch, Dataset, Encoding, Example, Label, Tokenize};
-use stratoscope_diagnostics::Diagnostic;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_strategy::{
     AsStrategy, DeviceSpec, MirroredStrategy, OneDeviceStrategy, Origin, Strategy, cuda, scope,
     wgpu,
@@ -250,18 +250,18 @@ pub struct IdFiles {
 struct Ids;
 
 impl Tokenize for Ids {
-    fn encode(&self, text: &str, _pair: Option<&str>, _max_length: usize) -> Encoding {
+    fn encode(&self, text: &str, _pair: Option<&str>, _max_length: usize) -> Result<Encoding> {
         let (mut ids, mut type_ids) = (Vec::new(), Vec::new());
         for token in text.split_whitespace() {
             let (id, segment) = token.split_once(':').expect("id:segment");
             ids.push(id.parse().expect("an id"));
             type_ids.push(segment.parse().expect("a segment"));
         }
-        Encoding {
+        Ok(Encoding {
             ids,
             type_ids,
             truncated: 0,
-        }
+        })
     }
 
     fn decode(&self, ids: &[u32]) -> String {

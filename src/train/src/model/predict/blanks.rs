@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use stratoscope_data::{Example, Piece, Tokenize};
+use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use super::{Blank, Prediction, Predictions};
@@ -23,9 +24,12 @@ pub(super) struct Filler<'a> {
 impl Filler<'_> {
     /// The answer for an example, by its outputs: V numbers for each of its masks in their order. What follows belongs to
     /// the masks that other examples of the batch have.
-    pub fn answer(&self, example: Example, outputs: &[f32]) -> Prediction {
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub fn answer(&self, example: Example, outputs: &[f32]) -> Result<Prediction> {
         let pair = example.pair.as_deref();
-        let encoded = (self.tokenizer).encode_pieces(&example.text, pair, self.max_length);
+        let encoded = (self.tokenizer).encode_pieces(&example.text, pair, self.max_length)?;
         let (encoding, pieces) = encoded.unwrap_or_default();
         let mask = self.tokenizer.mask_id();
         let each = encoding.ids.iter().zip(pieces);
@@ -44,7 +48,7 @@ impl Filler<'_> {
         let scores = blanks.iter().filter_map(|blank| blank.choices.first());
         let score = scores.map(|(_, score)| *score).fold(1.0, f64::min);
         let of_text = blanks.iter().filter(|blank| !blank.in_pair);
-        Prediction {
+        Ok(Prediction {
             label: with_the_best(
                 &example.text,
                 of_text,
@@ -56,7 +60,7 @@ impl Filler<'_> {
             text: example.text,
             pair: example.pair,
             ..Prediction::default()
-        }
+        })
     }
 
     /// What fills a mask of a text. A mask may take the blank before it as its own, which stays in the text.

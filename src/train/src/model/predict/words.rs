@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use stratoscope_data::{Alignment, Dataset, Example, TagScheme, Tokenize};
+use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use super::{Marked, Prediction, Predictions};
@@ -19,10 +20,13 @@ pub(super) struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// The answer for an example, by its outputs: S rows of a number for each tag, padding included.
-    pub fn answer(&self, example: Example, outputs: &[f32]) -> Prediction {
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub fn answer(&self, example: Example, outputs: &[f32]) -> Result<Prediction> {
         let pieces = self
             .tokenizer
-            .encode_pieces(&example.text, None, self.max_length);
+            .encode_pieces(&example.text, None, self.max_length)?;
         let (_, pieces) = pieces.unwrap_or_default();
         let aligned = Alignment::of(&example, &pieces);
         let classes = self.label_names.len();
@@ -65,14 +69,14 @@ impl Decoder<'_> {
         let label = marks
             .iter()
             .map(|mark| format!("{} ({})", mark.text, mark.label));
-        Prediction {
+        Ok(Prediction {
             label: label.collect::<Vec<_>>().join(", "),
             score: answers.iter().map(|(_, score)| *score).fold(1.0, f64::min),
             marks,
             words,
             text: example.text,
             ..Prediction::default()
-        }
+        })
     }
 }
 
