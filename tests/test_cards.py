@@ -202,6 +202,24 @@ def test_every_curve_and_text_of_a_plot_can_be_seen(page):
     assert min(each["size"] for each in texts) >= 11.5, "texts are small"
 
 
+def test_charts_of_a_plot_stand_side_by_side_as_far_as_the_page_is_wide(page, cards):
+    """Each keeps its width of 400 pixels where the page has them, and none is wider than the page."""
+    (card,) = (each for each in cards if each.name == "plot")
+    boxes = f"""[...page_checks.output({card.cell}, {card.number}).querySelectorAll('img')]
+        .map(each => each.getBoundingClientRect()).map(({{top, width}}) => [Math.round(top), Math.round(width)])"""
+    size = page.size
+    try:
+        page.resize(1920, size[1])
+        page.wait_until(f"new Set({boxes}.map(([top]) => top)).size === 2")
+        assert [width for _, width in page.evaluate(boxes)] == [400] * 5
+        if page.medium.startswith("static"):
+            page.resize(400, size[1])
+            page.wait_until(f"new Set({boxes}.map(([top]) => top)).size === 5")
+            assert all(200 < width <= 400 for _, width in page.evaluate(boxes))
+    finally:
+        page.resize(*size)
+
+
 def test_an_error_is_shown_once(notebook, cards):
     """The card explains the error; the error output below it has the code and the place, for programs that read the
     notebook."""

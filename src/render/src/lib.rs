@@ -1,4 +1,4 @@
-//! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables and units.
+//! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables, charts and units.
 //!
 //! It knows no card: the crate that owns the facts decides what a card shows. Start reading at [`html`].
 //!
