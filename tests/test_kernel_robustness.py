@@ -366,6 +366,42 @@ def test_cells_that_are_invalid_only_as_an_included_text(kernel, code):
     kernel.run("%reset")
 
 
+MAKERS = """macro_rules! make { ($n:ident) => { #[derive(Debug)] struct $n { x: i32 } }; }
+macro_rules! kinds { ($n:ident: $($v:ident),*) => { #[derive(Debug, Clone)] enum $n { $($v),* } } }
+macro_rules! more { ($t:ident, $c:ident = $v:expr) => {
+    const $c: i32 = $v;
+    fn limited(x: i32) -> i32 { x.min($c) }
+    impl $t { fn twice(&self) -> i32 { 2 * self.x } }
+} }"""
+
+
+def test_items_that_a_macro_makes_are_kept(kernel):
+    kernel.run(MAKERS)
+    kernel.run("make!(Q); let q = Q { x: 2 };")
+    assert kernel.run("q").shown() == "Q { x: 2 }"
+    kernel.run("kinds!(E: One, Two); let all: Vec<E> = vec![E::One, E::Two];")
+    kernel.run("more!(Q, LIMIT = 1 + 2)")
+    assert kernel.run("(q.twice(), limited(9), LIMIT, all.len())").shown() == "(4, 3, 3, 2)"
+    # Run again, and with a typed variable.
+    kernel.run("more!(Q, LIMIT = 1 + 2)")
+    kernel.run("make!(Q); let q: Q = Q { x: 3 };")
+    assert kernel.run("q.twice()").shown() == "6"
+    kernel.run("%reset q")
+    assert kernel.run("1 + 1").shown() == "2"
+
+
+@pytest.mark.parametrize("code, name", [
+    ("mixed!(P); let p: P = P { x: 1 };", "p"),
+    ("mixed!(F); let all: Vec<F> = vec![F { x: 1 }];", "all"),
+])
+def test_a_variable_of_a_type_that_ends_with_its_cell_is_refused(kernel, code, name):
+    kernel.run("let stays = 1;\nmacro_rules! mixed { ($n:ident) => { struct $n { x: i32 } let _ = 1; } }")
+    check_error(kernel.execute(code), "SC1011", f"`{name}` has the type", "a macro of this cell makes")
+    assert kernel.run("stays + 1").shown() == "2"
+    assert kernel.run(f"let {name} = 5; {name}").shown() == "5"
+    kernel.run(f"%reset {name}")
+
+
 @contextlib.contextmanager
 def small_disk(folder):
     """Mounts a small file system; returns whether that is allowed."""

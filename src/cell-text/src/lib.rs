@@ -10,6 +10,7 @@
 pub mod cursor;
 pub mod definitions;
 pub mod header;
+pub mod macro_rules;
 pub mod magic;
 mod nesting;
 mod parsed;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::definitions::Definitions;
 use crate::header::Header;
+use crate::macro_rules::Macros;
 use crate::nesting;
 use crate::rewrite::{self, Rewritten};
 use crate::tokens::{Token, tokens};
@@ -18,6 +19,8 @@ pub struct ParsedCell<'a> {
     pub header: Header,
     /// Those of the header's lines, each line on its own, and those of the Rust code.
     pub tokens: Vec<Token>,
+    /// The macros that earlier cells have defined.
+    pub(crate) session_macros: Macros,
 }
 
 /// What becomes of a cell that is executed.
@@ -27,6 +30,10 @@ pub struct Rewriting {
     pub rewritten: Rewritten,
     /// The types and constants that the cell defines.
     pub definitions: Definitions,
+    /// The macros that it defines.
+    pub macros: Macros,
+    /// The items that stand in place of calls of macros, as code.
+    pub written_out: Vec<String>,
 }
 
 impl<'a> ParsedCell<'a> {
@@ -45,7 +52,14 @@ impl<'a> ParsedCell<'a> {
             code,
             header,
             tokens: found,
+            session_macros: Macros::default(),
         }
+    }
+
+    /// With the definitions of these macros: calls that stand for items are written out.
+    pub fn with_session_macros(mut self, macros: Macros) -> Self {
+        self.session_macros = macros;
+        self
     }
 
     /// The bytes of the Rust code.

@@ -6,6 +6,7 @@
 //! - A `return` at the top level of the cell ends it as a `?` does, but without an error.
 //! - Items without a name get one ([`items`]), so that a cell can run again, and statics get a symbol,
 //!   so that all cells share them.
+//! - Calls of the notebook's macros that stand for items become these items ([`written_out`]).
 //! - `scope!(strategy, { … });` as a statement becomes `enter`, its statements and `leave`, since
 //!   evcxr keeps only the variables of top-level `let`s. `%%scope strategy` does the same for a whole
 //!   cell. As an expression it becomes a block with a guard, whose type rust-analyzer can infer.
@@ -28,29 +29,32 @@ use syn::{Block, Expr, Stmt};
 
 use crate::definitions::Definitions;
 use crate::header::Header;
+use crate::macro_rules::Macros;
 use crate::magic::{Clock, Replacement};
 use crate::{ParsedCell, Rewriting};
 
+mod deep_stack;
 pub mod items;
 mod shape;
 pub mod statement;
 mod text;
+mod written_out;
 
+pub use deep_stack::parse_deep;
+use deep_stack::{MAX_PARSED_BYTES, on_deep_stack};
 use shape::{Scope, in_braces, names, never_returns, opened_scope};
 use statement::Facts;
 use text::apply;
 pub use text::{Rewritten, line_of};
-
-/// Longer cells are not rewritten: syn recurses once per operator.
-const MOST_PARSED: usize = 32 << 10;
-/// Room for the deepest nesting of that many bytes.
-const STACK_BYTES: usize = 128 << 20;
+use written_out::WrittenOut;
 
 /// See [`ParsedCell::rewrite`].
 pub(crate) fn rewrite_cell(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
     on_deep_stack(|| rewrite_here(cell, number, silent)).unwrap_or_else(|| Rewriting {
         rewritten: apply(cell.code, Vec::new(), Bound::default(), true),
         definitions: Definitions::default(),
+        macros: Macros::default(),
+        written_out: Vec::new(),
     })
 }
 
@@ -59,28 +63,11 @@ pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
     ParsedCell::of(code).rewrite(number, silent).rewritten
 }
 
-/// Reads a cell with syn on a thread with a deep stack: syn recurses at every bracket and operator. `None` for a cell that
-/// is too long.
-pub fn parse_deep<T: Send>(code: &str, read: impl FnOnce(&str) -> T + Send) -> Option<T> {
-    (code.len() <= MOST_PARSED).then(|| on_deep_stack(|| read(code)))?
-}
-
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
-    std::thread::scope(|threads| {
-        std::thread::Builder::new()
-            .name("rewrite".to_owned())
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(threads, work)
-            .ok()
-            .and_then(|thread| thread.join().ok())
-    })
-}
-
 /// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text goes.
 fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
     let (code, header) = (cell.code, &cell.header);
     let body = &code[header.end..];
-    let parsed = (body.len() <= MOST_PARSED).then(|| Block::parse_within.parse_str(body));
+    let parsed = (body.len() <= MAX_PARSED_BYTES).then(|| Block::parse_within.parse_str(body));
     let statements = parsed.and_then(std::result::Result::ok).unwrap_or_default();
     let mut editor = Editor {
         code,
@@ -89,6 +76,7 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
         edits: Vec::new(),
         bound: Bound::default(),
         functions: 0,
+        written_out: WrittenOut::of(&cell.session_macros, &statements, number),
     };
     let runs = runs(header, body);
     if runs {
@@ -100,10 +88,18 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
     if runs {
         editor.body(header, &statements, number);
     }
-    let Editor { edits, bound, .. } = editor;
+    let Editor {
+        edits,
+        bound,
+        mut written_out,
+        ..
+    } = editor;
+    written_out.add(&statements, body);
     Rewriting {
         rewritten: apply(code, edits, bound, runs),
-        definitions: Definitions::among(&statements, body),
+        definitions: written_out.definitions,
+        macros: written_out.defined,
+        written_out: written_out.texts,
     }
 }
 
@@ -140,6 +136,7 @@ struct Editor<'a> {
     bound: Bound,
     /// How many closures and the like are around what is visited.
     functions: usize,
+    written_out: WrittenOut,
 }
 
 /// What the top-level `let`s bind.
@@ -233,6 +230,9 @@ impl Editor<'_> {
             return;
         }
         let range = self.range(statement.span());
+        if let Some(items) = self.written_out.items_of(statement) {
+            return self.replace(range, items);
+        }
         let (first, last) = self.lines(&range);
         if let Stmt::Local(local) = statement {
             let known = self.bound.names.len();
@@ -332,13 +332,15 @@ impl Editor<'_> {
     /// Names items that evcxr would otherwise add again at each run of the cell.
     /// The same for statics, which are to keep their values.
     fn items(&mut self, statements: &[Stmt], number: u64) {
-        for (place, text) in items::named(statements, |span| self.range(span), self.code) {
+        let mut inserted = items::named(statements, |span| self.range(span), self.code);
+        inserted.extend(items::exported(statements, |span| self.range(span)));
+        for (place, text) in inserted {
             self.insert(place, text);
         }
         for (index, span) in items::statics(statements).into_iter().enumerate() {
             let symbol = items::symbol(number, index);
             let place = self.range(span).start;
-            self.insert(place, format!("#[unsafe(export_name = \"{symbol}\")] "));
+            self.insert(place, items::exports_as(&symbol));
         }
     }
 

@@ -188,6 +188,9 @@ impl Fault {
         let code = message["code"]["code"].as_str().unwrap_or_default();
         let spans = message["spans"].as_array()?;
         let primary = spans.iter().find(|span| span["is_primary"] == true);
+        if primary.is_some_and(is_about_a_type) {
+            return Some(Self::Cell(true));
+        }
         let line = primary.and_then(line_of)?;
         let name = text.split('`').nth(1).unwrap_or_default().to_owned();
         let is_moved = code == "E0382" || code == "E0505" || code == "E0507";
@@ -210,6 +213,12 @@ impl Fault {
             None => Self::Cell(retry::is_same_anywhere(code)),
         })
     }
+}
+
+/// Whether the place is in a line that only names the type of a variable.
+fn is_about_a_type(span: &Value) -> bool {
+    let line = span["text"][0]["text"].as_str();
+    line.is_some_and(|line| generated::named_type(line).is_some())
 }
 
 /// The statement that has moved what an error is about.
@@ -323,6 +332,15 @@ mod tests {
             &Verdict::Whole,
         );
         check(&[], Closures, &Verdict::Next);
+    }
+
+    #[test]
+    fn a_type_that_the_next_cell_cannot_name_is_wrong_in_any_form() {
+        let text = "#[allow(warnings)] fn __type_of_variable_0(_: Q) {} // q";
+        let mut error = error("E0412", "cannot find type `Q` in this scope", 40);
+        error["spans"][0]["text"] = serde_json::json!([{ "text": text }]);
+        let fault = Fault::of(&error, &source());
+        assert_eq!(fault, Some(Fault::Cell(true)));
     }
 
     #[test]

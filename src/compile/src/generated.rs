@@ -2,6 +2,7 @@
 //! over standard output, which belongs to the cell, and every cell would compile evcxr's runtime again. No line is
 //! added or removed, so that the line numbers in rustc's messages stay true.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use stratoscope_cell_text::rewrite::statement;
@@ -76,7 +77,37 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
     if text.contains(SHOWN_BY_EVCXR) {
         result.push_str(SHOWN_BY_US);
     }
+    if has_entry {
+        name_types(&mut result, text);
+    }
     result
+}
+
+/// Names the types of the variables outside of the function that runs the cell, where the next cell will name them. A type
+/// that ends with the cell, as one that a macro makes among the statements, is an error here, and the cell is refused: no
+/// later cell would compile.
+fn name_types(result: &mut String, text: &str) {
+    let kept: BTreeMap<&str, &str> = text.lines().filter_map(|line| typed(line, PUT)).collect();
+    for (index, (name, kind)) in kept.iter().enumerate() {
+        let _ = writeln!(result, "{NAMES}{index}(_: {kind}) {{}} // {name}");
+    }
+}
+
+/// How a line begins that only names the type of a variable.
+const NAMES: &str = "#[allow(warnings)] fn __type_of_variable_";
+
+/// The variable and the type in a line that only names it.
+pub fn named_type(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.trim().strip_prefix(NAMES)?.split_once("(_: ")?;
+    let (kind, name) = rest.rsplit_once(") {} // ")?;
+    Some((name, kind))
+}
+
+/// The variable and the type in a line that keeps or loads a variable.
+pub(crate) fn typed<'a>(line: &'a str, by: &str) -> Option<(&'a str, &'a str)> {
+    let (_, rest) = line.split_once(by)?;
+    let (kind, rest) = rest.split_once(NAME)?;
+    Some((rest.split_once(')')?.0, kind))
 }
 
 /// The source with a call of `at` in place of each mark, for a cell that runs as a whole.
@@ -178,7 +209,20 @@ mod tests {
             evcxr_variable_store.put_variable::<Q>(stringify!(gone), gone);\n\
             Ok(())})();\n\n\
             ::stratoscope::cell::evcxr::finished(evcxr_variable_store)\n";
-        assert_eq!(adapted(text, &["gone".to_owned()]), expected);
+        let adapted = adapted(text, &["gone".to_owned()]);
+        assert_eq!(&adapted[..expected.len()], expected);
+    }
+
+    #[test]
+    fn types_of_variables_are_named_where_the_next_cell_will() {
+        let text = "#[unsafe(no_mangle)]\nevcxr_variable_store.put_variable::<Vec<Q>>(stringify!(q), q);\n\
+            evcxr_variable_store.put_variable::<(u8, [u8; 2])>(stringify!(a), a);\n";
+        let adapted = adapted(text, &[]);
+        let (same, added) = adapted.split_at(text.len());
+        assert_eq!(same, text);
+        let named: Vec<_> = added.lines().filter_map(named_type).collect();
+        assert_eq!(named, [("a", "(u8, [u8; 2])"), ("q", "Vec<Q>")]);
+        assert_eq!(added.lines().count(), 2);
     }
 
     #[test]

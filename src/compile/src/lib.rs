@@ -32,7 +32,7 @@ mod compile_cache;
 pub mod compiler;
 pub mod evcxr_contract;
 pub mod facade;
-mod generated;
+pub mod generated;
 pub mod home;
 mod invocation;
 mod layout;

@@ -24,7 +24,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::evcxr_contract::{CATCH, CLOSING, NAME, OPENING, PUT as PACK, TAKE as LOAD};
+use super::evcxr_contract::{CATCH, CLOSING, OPENING, PUT as PACK, TAKE as LOAD};
+use super::generated::typed;
 use super::state::Known;
 use stratoscope_cell_text::rewrite::statement::{self, Facts};
 
@@ -155,13 +156,6 @@ pub fn staged(text: &str, known: &Known) -> Option<Staged> {
     let is_of_use = (0..source.statements.len())
         .any(|index| source.keeps_before(index) || !source.kept_at(index, known).is_empty());
     is_of_use.then(|| source.write(known))
-}
-
-/// The name and the type in a line that keeps or loads a variable.
-fn typed<'a>(line: &'a str, by: &str) -> Option<(&'a str, &'a str)> {
-    let (_, rest) = line.split_once(by)?;
-    let (kind, rest) = rest.split_once(NAME)?;
-    Some((rest.split_once(')')?.0, kind))
 }
 
 impl<'a> Source<'a> {

@@ -25,6 +25,7 @@ use super::streams::Streams;
 use super::warnings;
 use crate::assist::Assistant;
 use stratoscope_cell_text::definitions::Definitions;
+use stratoscope_cell_text::macro_rules::Macros;
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_cell_text::{ParsedCell, Rewriting};
 use stratoscope_compile::facade::Facade;
@@ -67,6 +68,8 @@ pub struct Engine {
     defined: Definitions,
     /// The names of all that cells have defined.
     defined_names: DefinedNames,
+    /// The macros among that.
+    macros: Macros,
     /// What evcxr takes for variables and is none ([`kept_variables`]).
     masked: BTreeSet<String>,
     /// How often types were redefined.
@@ -143,6 +146,8 @@ impl Engine {
         let Rewriting {
             rewritten,
             definitions: defined,
+            macros,
+            written_out,
         } = rewriting;
         let changed = self.defined.changed_by(&defined);
         let of_old_types = self.of_old_types(&changed);
@@ -168,7 +173,11 @@ impl Engine {
             self.defined_names.extend(defined_in(&current.code));
             self.linter.set_defined(self.defined_names.clone());
         }
+            self.macros.extend(macros);
         let outcome = self.outcome(result, &rewritten, &before, current);
+            for items in written_out {
+                self.defined_names.extend(defined_in(&items));
+            }
         let variables = self.list_variables();
         self.linter.set_variables(&variables);
         self.assistant.set_variables(variables);
@@ -195,7 +204,7 @@ impl Engine {
         outputs: &Arc<dyn OutputSink>,
         cards: &Arc<Mutex<Vec<MimeBundle>>>,
     ) -> CellOutcome {
-        let parsed = ParsedCell::of(cell.code);
+        let parsed = ParsedCell::of(cell.code).with_session_macros(self.macros.clone());
         if let Some((line, message)) = parsed.too_deep() {
             let (name, line) = ("NestedTooDeep", Some(line));
             let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
@@ -326,6 +335,7 @@ impl Evaluate for Engine {
         self.masked.clear();
         self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
+        self.macros.clear();
         self.linter.set_variables(&[]);
         self.linter.set_defined(DefinedNames::default());
         started.map(drop).map_err(|error| CellError {

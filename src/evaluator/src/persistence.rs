@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use evcxr::CompilationError;
 use stratoscope_compile::evcxr_contract as contract;
+use stratoscope_compile::generated;
 use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
@@ -23,6 +24,16 @@ pub fn refused(
     let refused =
         |error: &CompilationError| not_persistent(&error.message(), rewritten, code, variables);
     if let Some(found) = errors.iter().find_map(refused) {
+        return Some(found);
+    }
+    let unnamed = |error: &CompilationError| {
+        let spans = error.json["spans"].as_array()?;
+        let (name, kind) = spans
+            .iter()
+            .find_map(|span| generated::named_type(span["text"][0]["text"].as_str()?))?;
+        refuse(name, Obstacle::OfCell(kind), rewritten, code, variables)
+    };
+    if let Some(found) = errors.iter().find_map(unnamed) {
         return Some(found);
     }
     // rustc would have it moved, and then it would be refused as well.
@@ -117,6 +128,8 @@ enum Obstacle<'a> {
     Opaque(&'a str),
     /// `!` is part of the type.
     Never(&'a str),
+    /// A type that is defined among the statements of the cell, as by a macro.
+    OfCell(&'a str),
     /// A type that the next cell cannot name for another reason.
     Named(&'a str),
 }
@@ -200,6 +213,15 @@ impl<'a> Obstacle<'a> {
                      returns"
                 );
                 (problem, vec![typed, block])
+            }
+            Self::OfCell(kind) => {
+                let written = format!(
+                    "write the definition of `{kind}` in the cell, or let a macro of the notebook make nothing but items"
+                );
+                let problem = format!(
+                    "has the type `{kind}`, which a macro of this cell makes and the next cell cannot name"
+                );
+                (problem, vec![written, block])
             }
             Self::Named(kind) => {
                 let boxed =

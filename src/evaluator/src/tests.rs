@@ -366,3 +366,47 @@ fn a_panic_of_rust_analyzer_costs_one_answer() {
     let found = notebook.completions("MirroredStrategy::");
     assert!(found.contains(&"logical".to_owned()) && !found.contains(&"with".to_owned()));
 }
+
+#[test]
+fn items_that_a_macro_makes_are_those_of_the_notebook() {
+    let mut notebook = Notebook::open();
+    notebook.ok(
+        "macro_rules! make { ($n:ident) => { #[derive(Debug)] struct $n { x: i32 } }; }\n\
+         macro_rules! more { ($t:ident) => { impl $t { fn twice(&self) -> i32 { 2 * self.x } } \
+         const LIMIT: i32 = 3; fn limited(x: i32) -> i32 { x.min(LIMIT) } #[derive(Debug)] enum Kind { One } }; }",
+    );
+    notebook.ok("make!(Q); let q = Q { x: 2 };");
+    assert_eq!(notebook.ok("q"), "result: Q { x: 2 }");
+    notebook.ok("more!(Q)");
+    notebook.ok("let kinds: Vec<Kind> = vec![Kind::One];");
+    assert_eq!(
+        notebook.ok("(q.twice(), limited(9), kinds.len())"),
+        "result: (4, 3, 1)"
+    );
+    // Run again, and with another definition.
+    notebook.ok("more!(Q)");
+    notebook.ok("make!(Q); let q: Q = Q { x: 5 };");
+    assert_eq!(notebook.ok("q.twice()"), "result: 10");
+    notebook.ok("%reset q");
+    assert_eq!(notebook.ok("1 + 1"), "result: 2");
+}
+
+#[test]
+fn a_variable_whose_type_ends_with_its_cell_is_refused() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let kept = 1;");
+    notebook.ok("macro_rules! both { ($n:ident) => { struct $n { x: i32 } let _ = 1; }; }");
+    for (code, name) in [
+        ("both!(Q); let q: Q = Q { x: 1 };", "`q`"),
+        ("both!(E); let all: Vec<E> = vec![E { x: 1 }];", "`all`"),
+    ] {
+        let error = notebook.error(code);
+        assert_eq!(error.ename, "SC1011", "{error:?}");
+        assert!(error.evalue.contains(name), "{error:?}");
+        assert!(
+            error.evalue.contains("a macro of this cell makes"),
+            "{error:?}"
+        );
+        assert_eq!(notebook.ok("kept + 1"), "result: 2");
+    }
+}

@@ -23,6 +23,11 @@ pub fn symbol(cell: u64, index: usize) -> String {
     format!("{SYMBOL}{}_{cell}_{index}", generation(0))
 }
 
+/// The attribute that gives a static its symbol.
+pub fn exports_as(symbol: &str) -> String {
+    format!("#[unsafe(export_name = \"{symbol}\")] ")
+}
+
 /// Always of the same length.
 pub fn generation(number: u32) -> String {
     format!("{:06}", number % 1_000_000)
@@ -91,6 +96,22 @@ pub fn named(
         let head = normal(code.get(head..opening.start).unwrap_or_default());
         let again = code.get(begin..opening.end).unwrap_or_default();
         cut(&mut inserted, &head, is_whole, parts, begin, again);
+    }
+    inserted
+}
+
+/// What makes the macros among these items known in all of the crate: evcxr keeps items in no order, and a macro is
+/// otherwise known only behind its definition.
+pub fn exported(statements: &[Stmt], range: impl Fn(Span) -> Range<usize>) -> Vec<(usize, String)> {
+    let mut inserted = Vec::new();
+    for statement in statements {
+        if let Stmt::Item(Item::Macro(definition)) = statement
+            && definition.ident.is_some()
+            && !(definition.attrs.iter()).any(|it| it.path().is_ident("macro_export"))
+        {
+            let place = range(definition.mac.path.span()).start;
+            inserted.push((place, "#[macro_export] ".to_owned()));
+        }
     }
     inserted
 }

@@ -21,6 +21,7 @@ use crate::lost_variables::LostVariables;
 use crate::relay::Relay;
 use crate::streams::{Heard, Streams};
 use stratoscope_cell_text::definitions::Definitions;
+use stratoscope_cell_text::macro_rules::Macros;
 use stratoscope_compile::facade::{self, Facade};
 use stratoscope_compile::home::{self, Home};
 use stratoscope_compile::standby_process::Standby;
@@ -103,6 +104,7 @@ impl Engine {
             lost_variables: LostVariables::default(),
             defined: Definitions::default(),
             defined_names: DefinedNames::default(),
+            macros: Macros::default(),
             masked: BTreeSet::new(),
             generation: 0,
             assistant,
