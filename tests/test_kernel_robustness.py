@@ -402,6 +402,38 @@ def test_a_variable_of_a_type_that_ends_with_its_cell_is_refused(kernel, code, n
     kernel.run(f"%reset {name}")
 
 
+def test_a_process_without_a_free_descriptor_goes_on(kernel):
+    kernel.run("let precious = vec![7];")
+    kernel.run('let files: Vec<_> = (0..1_000_000).map_while(|_| std::fs::File::open("/dev/null").ok()).collect();')
+    assert kernel.run("precious[0]").shown() == "7"
+    kernel.run("drop(files);")
+    assert kernel.run('std::fs::File::open("/dev/null").is_ok()').shown() == "true"
+
+
+def test_a_cell_that_cannot_be_loaded_loses_nothing(kernel, tmp_path):
+    kernel.run("let precious = vec![7]; let moved = String::from(\"there\");")
+    restore = tmp_path / "restore"
+    kernel.run(f"""unsafe extern "C" {{
+    fn getrlimit(of: i32, limit: *mut [u64; 2]) -> i32;
+    fn setrlimit(of: i32, limit: *const [u64; 2]) -> i32;
+}}
+std::thread::spawn(|| {{
+    let mut limit = [0, 0];
+    unsafe {{ getrlimit({resource.RLIMIT_NOFILE}, &mut limit); setrlimit({resource.RLIMIT_NOFILE}, &[3, limit[1]]); }}
+    while !std::path::Path::new("{restore}").exists() {{
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }}
+    unsafe {{ setrlimit({resource.RLIMIT_NOFILE}, &limit); }}
+}});
+std::thread::sleep(std::time::Duration::from_millis(200));""")
+    cell = kernel.execute("drop(moved); let precious = 1; let new = 2;")
+    check_error(cell, "NotLoaded", "file descriptors", "nothing of the cell has run", without_line=True)
+    restore.touch()
+    time.sleep(0.5)
+    assert kernel.run("(precious, moved)").shown() == '([7], "there")'
+    check_error(kernel.execute("new"), "E0425", line=1)
+
+
 @contextlib.contextmanager
 def small_disk(folder):
     """Mounts a small file system; returns whether that is allowed."""

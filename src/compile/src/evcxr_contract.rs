@@ -67,6 +67,8 @@ pub const USER_CODE_ERROR: &str = "EvcxrUserCodeError";
 
 /// Before the path of a cell's library and the name of its function.
 pub const LOAD_AND_RUN: &str = "LOAD_AND_RUN ";
+/// A line: the cell has failed, and the variables that it was to make do not exist.
+pub const USER_ERROR: &str = "EVCXR_ERROR_OCCURRED";
 /// evcxr reads until this line.
 pub const EXECUTION_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
 
@@ -196,6 +198,7 @@ mod tests {
                 &[EXECUTION_COMPLETE, "LOAD_AND_RUN ([^ ]+) ([^ ]+)"][..],
             ),
             ("child_process.rs", &[TERMINATED]),
+            ("evcxr_internal_runtime.rs", &[USER_ERROR]),
             ("lib.rs", &[CONFIG_VARIABLE]),
             (
                 "toml_parse.rs",

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libloading::Library;
-use stratoscope_compile::evcxr_contract::{EXECUTION_COMPLETE, LOAD_AND_RUN};
+use stratoscope_compile::evcxr_contract::{EXECUTION_COMPLETE, LOAD_AND_RUN, USER_ERROR};
 
 pub mod foreign_output;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -62,7 +62,7 @@ fn run() -> std::io::Result<()> {
             // On this thread, so that thread-locals of the facade are those that the cells see.
             let facade =
                 std::env::var_os(LIBRARY_VARIABLE).and_then(|path| prepare(Path::new(&path)));
-            protocol.serve();
+            protocol.serve(facade.as_ref());
             std::mem::forget(facade);
         })?;
     cells
@@ -87,6 +87,50 @@ fn prepare(path: &Path) -> Option<Library> {
     Some(library)
 }
 
+/// Reports to the kernel why a cell could not be loaded. `false`: there is no facade to report it through.
+fn report(facade: Option<&Library>, reason: &str) -> bool {
+    type NotLoaded = unsafe extern "C" fn(*const u8, usize);
+    // SAFETY: the facade defines it with this signature.
+    let found = facade.map(|it| unsafe { it.get::<NotLoaded>(b"stratoscope_not_loaded") });
+    let Some(Ok(not_loaded)) = found else {
+        return false;
+    };
+    // SAFETY: pointer and length are those of a text that lives until the call returns.
+    unsafe { not_loaded(reason.as_ptr(), reason.len()) };
+    true
+}
+
+/// How many descriptors a cell cannot use up: loading one opens its library and those that it names.
+const RESERVED_DESCRIPTORS: usize = 8;
+
+/// Descriptors for the loader: a cell that has used up all others must not keep the next one, which may free them, from
+/// being loaded.
+struct Reserve(Vec<File>);
+
+impl Reserve {
+    fn new() -> Self {
+        let mut reserve = Self(Vec::new());
+        reserve.fill();
+        reserve
+    }
+
+    fn fill(&mut self) {
+        while self.0.len() < RESERVED_DESCRIPTORS
+            && let Ok(file) = File::open("/dev/null")
+        {
+            self.0.push(file);
+        }
+    }
+
+    /// Does `work` with these descriptors free.
+    fn lend<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        self.0.clear();
+        let result = work();
+        self.fill();
+        result
+    }
+}
+
 /// evcxr's channel.
 struct Protocol {
     commands: File,
@@ -97,6 +141,7 @@ struct Protocol {
     foreign_output: Option<File>,
     /// Never unloaded: threads and thread-locals of cells may still use their code.
     loaded: Vec<Library>,
+    reserve: Reserve,
     variables: *mut c_void,
 }
 
@@ -118,6 +163,7 @@ impl Protocol {
             events: own(libc::STDERR_FILENO)?,
             foreign_output: None,
             loaded: Vec::new(),
+            reserve: Reserve::new(),
             variables: std::ptr::null_mut(),
         };
         if let Some(folder) = std::env::var_os(STREAMS_VARIABLE).map(PathBuf::from) {
@@ -140,7 +186,7 @@ impl Protocol {
         Ok(protocol)
     }
 
-    fn serve(mut self) {
+    fn serve(mut self, facade: Option<&Library>) {
         let Ok(commands) = self.commands.try_clone() else {
             return;
         };
@@ -154,8 +200,12 @@ impl Protocol {
             };
             let _ = writeln!(self.events, "{STARTS}");
             if let Err(error) = self.load_and_run(path, function) {
-                eprintln!("the cell cannot be loaded: {error}");
-                std::process::exit(99);
+                let reason = reason_of(&error);
+                // Nothing of the cell has run, so this is an error of the cell, and the process goes on.
+                if !report(facade, &reason) || writeln!(self.replies, "{USER_ERROR}").is_err() {
+                    eprintln!("the cell cannot be loaded: {reason}");
+                    std::process::exit(99);
+                }
             }
             let _ = writeln!(self.events, "{ENDED}");
             if writeln!(self.replies, "{EXECUTION_COMPLETE}").is_err() {
@@ -166,14 +216,24 @@ impl Protocol {
 
     fn load_and_run(&mut self, path: &str, function: &str) -> Result<(), libloading::Error> {
         type Entry = extern "C" fn(*mut c_void) -> *mut c_void;
-        let library = load(path)?;
+        let library = self.reserve.lend(|| load(path))?;
+        self.loaded.push(library);
+        let run = self.loaded.len() as u64;
         // SAFETY: every cell's entry has this signature.
-        let entry = unsafe { library.get::<Entry>(function.as_bytes()) }?;
-        thread_owner::begin(self.loaded.len() as u64 + 1);
+        let entry =
+            unsafe { self.loaded[self.loaded.len() - 1].get::<Entry>(function.as_bytes()) }?;
+        thread_owner::begin(run);
         self.variables = entry(self.variables);
         thread_owner::end();
-        self.loaded.push(library);
         Ok(())
+    }
+}
+
+/// The words of the loader about its error.
+fn reason_of(error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
     }
 }
 

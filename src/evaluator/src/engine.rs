@@ -152,7 +152,10 @@ impl Engine {
         let changed = self.defined.changed_by(&defined);
         let of_old_types = self.of_old_types(&changed);
         let is_new_generation = self.begin_generation(&changed);
-        let mut before = self.variable_names();
+        let mut before: BTreeMap<String, String> = self
+            .list_names()
+            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+            .collect();
         self.mask(&of_old_types);
         let watch = Watch::start(
             self.home.path(),
@@ -167,17 +170,17 @@ impl Engine {
         let warnings = warnings::take(self.home.path(), &rewritten, &current.code);
         self.end_generation(is_new_generation, compiled);
         if compiled {
-            before.retain(|name| !of_old_types.contains(name));
+            before.retain(|name, _| !of_old_types.contains(name));
             self.drop_redefined(of_old_types, &rewritten, current);
             self.defined.extend(defined);
-            self.defined_names.extend(defined_in(&current.code));
-            self.linter.set_defined(self.defined_names.clone());
-        }
             self.macros.extend(macros);
-        let outcome = self.outcome(result, &rewritten, &before, current);
+            self.defined_names.extend(defined_in(&current.code));
             for items in written_out {
                 self.defined_names.extend(defined_in(&items));
             }
+            self.linter.set_defined(self.defined_names.clone());
+        }
+        let outcome = self.outcome(result, &rewritten, &before, current);
         let variables = self.list_variables();
         self.linter.set_variables(&variables);
         self.assistant.set_variables(variables);
@@ -332,10 +335,10 @@ impl Evaluate for Engine {
         self.lost_variables.clear();
         self.defined.clear();
         self.defined_names = DefinedNames::default();
+        self.macros.clear();
         self.masked.clear();
         self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
-        self.macros.clear();
         self.linter.set_variables(&[]);
         self.linter.set_defined(DefinedNames::default());
         started.map(drop).map_err(|error| CellError {

@@ -40,6 +40,8 @@ pub enum Ending {
         line: Option<usize>,
         location: Option<String>,
     },
+    /// It could not be loaded, and has not begun.
+    NotLoaded { reason: String },
 }
 
 impl Ending {
@@ -47,6 +49,7 @@ impl Ending {
     pub fn line(&self) -> Option<usize> {
         match self {
             Self::Failed { line, .. } | Self::Panicked { line, .. } => *line,
+            Self::NotLoaded { .. } => None,
         }
     }
 }
@@ -319,6 +322,10 @@ impl Relay {
                     line,
                     location,
                 });
+            }
+            ToKernel::NotLoaded { reason } => {
+                *lock(&self.kept) = Some(Vec::new());
+                *lock(&self.ending) = Some(Ending::NotLoaded { reason });
             }
             ToKernel::Input { prompt, password } => self.ask(current, prompt, password),
             ToKernel::Kept { variables } => *lock(&self.kept) = Some(variables),

@@ -13,6 +13,8 @@ use stratoscope_session::CellError;
 
 /// The name of the error of a cell that a `?` has ended.
 pub const FAILED: &str = "Error";
+/// The name of the error of a cell that could not be loaded.
+const NOT_LOADED: &str = "NotLoaded";
 
 /// Columns of a traceback's own lines, as of the diagnostics in it.
 const COLUMNS: usize = 100;
@@ -101,11 +103,25 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
             let place = location.filter(|place| !place.starts_with("src/lib.rs"));
             plain_error("panic", &message, line, place, number, &current.code)
         }
+        Ending::NotLoaded { reason } => {
+            let message = format!("{}; nothing of the cell has run", not_loaded(&reason));
+            plain_error(NOT_LOADED, &message, None, None, number, &current.code)
+        }
     };
     if !fate.is_empty() {
         error.traceback.extend(text::wrap(fate, COLUMNS));
     }
     error
+}
+
+/// Why the library of a cell could not be loaded, and what to do where that is known.
+fn not_loaded(reason: &str) -> String {
+    if reason.contains("Too many open files") {
+        return "the cell could not be loaded, because all file descriptors of the process are in use: drop files and \
+                sockets that are not needed"
+            .to_owned();
+    }
+    format!("the cell could not be loaded: {reason}")
 }
 
 /// An error that is a text: a panic, a `?` with an error of somebody else's type, or a process that

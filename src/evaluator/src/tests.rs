@@ -410,3 +410,40 @@ fn a_variable_whose_type_ends_with_its_cell_is_refused() {
         assert_eq!(notebook.ok("kept + 1"), "result: 2");
     }
 }
+
+#[test]
+fn a_cell_that_cannot_be_loaded_costs_nothing() {
+    let mut notebook = Notebook::open();
+    notebook.ok("let keep = vec![1]; let moved = String::from(\"there\");");
+    notebook.ok(
+        "let fs: Vec<_> = (0..1_000_000).map_while(|_| std::fs::File::open(\"/dev/null\").ok()).collect();",
+    );
+    assert_eq!(notebook.ok("keep.len()"), "result: 1");
+    notebook.ok("drop(fs);");
+    let folder = tempfile::tempdir().expect("a folder");
+    let signal = folder.path().join("restore");
+    // No descriptor has a number below 3 free, until another thread sees the file.
+    notebook.ok(&format!(
+        "unsafe extern \"C\" {{ fn getrlimit(of: i32, limit: *mut [u64; 2]) -> i32; \
+         fn setrlimit(of: i32, limit: *const [u64; 2]) -> i32; }}\n\
+         std::thread::spawn(|| {{ let mut limit = [0, 0];\n\
+         unsafe {{ getrlimit(7, &mut limit); setrlimit(7, &[3, limit[1]]); }}\n\
+         while !std::path::Path::new({signal:?}).exists() {{ std::thread::sleep(std::time::Duration::from_millis(5)) }}\n\
+         unsafe {{ setrlimit(7, &limit) }} }});\n\
+         std::thread::sleep(std::time::Duration::from_millis(200));"
+    ));
+    let error = notebook.error("drop(moved); let new = 1; let keep = 2;");
+    assert_eq!(error.ename, "NotLoaded", "{error:?}");
+    assert!(error.evalue.contains("file descriptors"), "{error:?}");
+    assert!(
+        error
+            .traceback
+            .join("\n")
+            .contains("kept: `keep` and `moved`"),
+        "{error:?}"
+    );
+    std::fs::write(&signal, "").expect("writes");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(notebook.ok("(keep, moved)"), "result: ([1], \"there\")");
+    assert_eq!(notebook.error("new").ename, "E0425");
+}

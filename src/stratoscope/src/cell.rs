@@ -81,6 +81,19 @@ pub extern "C" fn stratoscope_ready() {
     let Ok(()) = ready();
 }
 
+/// Called by the cell process: the library of a cell cannot be loaded, for this `reason` of `length` bytes.
+///
+/// # Safety
+/// `length` bytes can be read at `reason`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn stratoscope_not_loaded(reason: *const u8, length: usize) {
+    // SAFETY: the caller's promise.
+    let reason = unsafe { std::slice::from_raw_parts(reason, length) };
+    connection::send(&ToKernel::NotLoaded {
+        reason: String::from_utf8_lossy(reason).into_owned(),
+    });
+}
+
 /// Begins a cell; a scope that an earlier cell has left open is closed.
 pub fn begin(number: u64) {
     let Ok(()) = ready();

@@ -63,6 +63,11 @@ pub enum ToKernel {
         /// Backtrace or place outside the cell, for the curious.
         location: Option<String>,
     },
+    /// The library of the cell could not be loaded: nothing of the cell has run, and its variables are as before.
+    NotLoaded {
+        /// The reason, in the loader's words.
+        reason: String,
+    },
     /// Asks the person at the notebook for a line.
     Input {
         /// Shown before the field.
@@ -287,6 +292,12 @@ mod tests {
                 location: None,
             },
             json!({"kind": "panicked", "message": "boom", "line": 3, "location": null}),
+        );
+        check(
+            ToKernel::NotLoaded {
+                reason: "too many open files".into(),
+            },
+            json!({"kind": "not_loaded", "reason": "too many open files"}),
         );
         check(
             ToKernel::Input {

@@ -4,7 +4,7 @@
 //! kept although it ended early are declared to evcxr by a small cell of our own ([`Engine::adopt`]). Variables that are
 //! lost although the cell has run are masked: later cells are compiled without them ([`State::masked`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stratoscope_wire::KeptVariable;
 
@@ -97,6 +97,20 @@ impl Engine {
                 let _ = self.context.execute(&adoption(variable));
             }
         }
+    }
+
+    /// Variables of before the cell that evcxr takes for moved or bound again, although nothing of the cell has run.
+    pub(super) fn forgotten(&self, before: &BTreeMap<String, String>) -> Vec<KeptVariable> {
+        let known = self.variable_names();
+        let forgotten = before.iter().filter(|(name, _)| !known.contains(*name));
+        let variables = forgotten.map(|(name, type_name)| KeptVariable {
+            name: name.clone(),
+            type_name: type_name.clone(),
+            // evcxr does not show which were; one `mut` too many is no error.
+            is_mutable: true,
+            is_new: false,
+        });
+        variables.collect()
     }
 
     /// Variables that evcxr does not know any more, or that the cell has bound again, need not be masked.

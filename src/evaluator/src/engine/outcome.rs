@@ -1,6 +1,6 @@
 //! How a cell ended: by evcxr's result, by what the cell process has reported, and by the variables that are lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evcxr::{CompilationError, Error, EvalOutputs};
 use stratoscope_compile::evcxr_contract as contract;
@@ -19,12 +19,12 @@ impl Engine {
         &mut self,
         result: std::result::Result<EvalOutputs, Error>,
         rewritten: &Rewritten,
-        before: &BTreeSet<String>,
+        before: &BTreeMap<String, String>,
         current: &Current,
     ) -> CellOutcome {
         let ending = self.relay.end();
         let (interrupted, _) = self.relay.interruption();
-        let variables = self.settle(&result, ending.is_some(), rewritten, before, current);
+        let variables = self.settle(&result, ending.as_ref(), rewritten, before, current);
         match result {
             Ok(outputs) => self.ran(&outputs, ending, &variables, rewritten, current),
             Err(Error::SubprocessTerminated(reason)) => {
@@ -54,7 +54,10 @@ impl Engine {
     ) -> CellOutcome {
         let (interrupted, heard) = self.relay.interruption();
         if let Some(ending) = ending {
-            let fate = fate(&variables.lost, rewritten, &variables.after, ending.line());
+            let fate = match ending {
+                Ending::NotLoaded { .. } => kept(&variables.after).unwrap_or_default(),
+                _ => fate(&variables.lost, rewritten, &variables.after, ending.line()),
+            };
             let mut error = show::ended(ending, &fate, current);
             // A cell that was interrupted and then failed has failed because of the interrupt.
             if interrupted && heard && error.ename == show::FAILED {
@@ -169,27 +172,34 @@ impl Engine {
     fn settle(
         &mut self,
         result: &std::result::Result<EvalOutputs, Error>,
-        has_failed: bool,
+        ending: Option<&Ending>,
         rewritten: &Rewritten,
-        before: &BTreeSet<String>,
+        before: &BTreeMap<String, String>,
         current: &Current,
     ) -> Settled {
         let (interrupted, _) = self.relay.interruption();
         let kept = self.relay.take_kept();
         let has_run = result.is_ok() && kept.is_none();
-        let kept = kept.unwrap_or_default();
+        let mut kept = kept.unwrap_or_default();
+        if matches!(ending, Some(Ending::NotLoaded { .. })) {
+            kept.extend(self.forgotten(before));
+        }
         match result {
             Err(Error::SubprocessTerminated(_)) => self.masked.clear(),
             _ => self.adopt(&kept),
         }
         self.unmask(if has_run { &rewritten.bindings } else { &[] });
         let after = self.variable_names();
-        let lost: Vec<String> = before.difference(&after).cloned().collect();
+        let lost: Vec<String> = before
+            .keys()
+            .filter(|name| !after.contains(*name))
+            .cloned()
+            .collect();
         let how = match result {
             Err(Error::SubprocessTerminated(_)) if interrupted => Cause::Interrupted,
             Err(Error::SubprocessTerminated(_)) => Cause::ProcessEnded,
             Err(Error::TypeRedefinedVariablesLost(_)) => Cause::TypeRedefined,
-            Ok(_) if !has_failed => Cause::Moved,
+            Ok(_) if ending.is_none() => Cause::Moved,
             _ => Cause::MovedAndFailed,
         };
         for name in &lost {
@@ -284,10 +294,14 @@ fn fate(
             names(not_bound)
         ));
     }
-    if !after.is_empty() {
-        parts.push(format!("kept: {}", names(after.iter().collect())));
-    }
+    parts.extend(kept(after));
     parts.join("; ")
+}
+
+/// The variables that there are.
+fn kept(after: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<String> = after.iter().cloned().collect();
+    (!names.is_empty()).then(|| format!("kept: {}", show::names(&names)))
 }
 
 /// The error of a cell whose process has ended.
