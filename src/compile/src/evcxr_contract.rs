@@ -38,6 +38,12 @@ pub const RUNS_THE_CELL: &str = "pub extern \"C\" fn run_user_code_";
 pub const OPENING: &str = "let _ = (|| -> std::result::Result<(), EvcxrUserCodeError> {";
 /// Behind them, and behind the lines that keep the cell's variables.
 pub const CLOSING: &str = "Ok(())})();";
+/// Before the name of the executor of a cell that waits for futures, and what makes it.
+pub const EXECUTOR: &str = "evcxr_variable_store.lazy_arc(";
+/// Before the statements of such a cell.
+pub const WAITS: &str = ".block_on(async {";
+/// Behind them, and behind the lines that keep the cell's variables.
+pub const WAITS_CLOSING: &str = "Ok::<(), EvcxrUserCodeError>(())";
 /// How a panic of the cell is caught, in evcxr's first compile of a cell.
 pub const CATCH: &str = "match std::panic::catch_unwind(";
 /// What evcxr prints after a panic.
@@ -174,6 +180,9 @@ mod tests {
             OPENING,
             CLOSING,
             CATCH,
+            EXECUTOR,
+            WAITS,
+            WAITS_CLOSING,
             PANIC_NOTIFICATION,
             SHOWN_BY_EVCXR,
             STORE,

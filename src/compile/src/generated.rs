@@ -8,8 +8,8 @@ use std::fmt::Write;
 use stratoscope_cell_text::rewrite::statement;
 
 use super::evcxr_contract::{
-    CHECK, CHECKS, CLOSING, ENTRY, FAILURE, NAME, OPENING, PANICKED, PUT, RUNTIME, SHOWN_BY_EVCXR,
-    STORE, STORE_TYPE, TAKE,
+    CHECK, CHECKS, CLOSING, ENTRY, EXECUTOR, FAILURE, NAME, OPENING, PANICKED, PUT, RUNTIME,
+    SHOWN_BY_EVCXR, STORE, STORE_TYPE, TAKE, WAITS, WAITS_CLOSING,
 };
 
 /// Their place is taken by the facade's.
@@ -71,6 +71,9 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
                 result.push_str(PANICKED_OURS);
                 result.push('\n');
             }
+            _ if line.contains(EXECUTOR) && uses_executor(text) => {
+                result.push_str(&line.replace(EXECUTOR, OWN_EXECUTOR));
+            }
             _ => result.push_str(line),
         }
     }
@@ -81,6 +84,21 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
         name_types(&mut result, text);
     }
     result
+}
+
+/// The same of an executor that the cell makes itself.
+const OWN_EXECUTOR: &str = "evcxr_variable_store.own_arc(";
+
+/// Whether anything in the cell may start a task or wait for a future. Such a cell needs an executor of its own: each cell
+/// is linked to a copy of tokio.
+fn uses_executor(text: &str) -> bool {
+    let of_the_cell = |line: &&str| !line.contains(EXECUTOR) && line.trim() != WAITS;
+    let mut lines = text.lines().filter(of_the_cell);
+    lines.any(|line| {
+        ["tokio", "await", "async"]
+            .iter()
+            .any(|word| line.contains(word))
+    })
 }
 
 /// Names the types of the variables outside of the function that runs the cell, where the next cell will name them. A type
@@ -223,6 +241,24 @@ mod tests {
         let named: Vec<_> = added.lines().filter_map(named_type).collect();
         assert_eq!(named, [("a", "(u8, [u8; 2])"), ("q", "Vec<Q>")]);
         assert_eq!(added.lines().count(), 2);
+    }
+
+    #[test]
+    fn a_cell_that_may_start_a_task_has_an_executor_of_its_own() {
+        let cell = |statement: &str| {
+            format!(
+                "let mut mutex = evcxr_variable_store.lazy_arc(\"evcxr_tokio_runtime\", || 1);\n\
+                 .block_on(async {{\n{statement}\n}});\n"
+            )
+        };
+        for (statement, expected) in [
+            ("let x = 1;", "evcxr_variable_store.lazy_arc("),
+            ("f().await?;", OWN_EXECUTOR),
+            ("tokio::spawn(g());", OWN_EXECUTOR),
+        ] {
+            let adapted = adapted(&cell(statement), &[]);
+            assert!(adapted.contains(expected), "{adapted}");
+        }
     }
 
     #[test]

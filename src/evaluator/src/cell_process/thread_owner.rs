@@ -29,8 +29,8 @@ static PRESENT: AtomicU64 = AtomicU64::new(0);
 static FOREIGN_OUTPUT: AtomicI32 = AtomicI32::new(-1);
 
 /// How the names of threads begin that work for whoever calls, however old they are: those of
-/// `stratoscope_strategy`, and those of tokio's executors, which evcxr starts for the first cell with an
-/// `await`. Other pools do not name theirs.
+/// `stratoscope_strategy`, and those of tokio's executors, which later cells without an `await` share. Other pools do
+/// not name theirs.
 const OF_POOLS: [&[u8]; 2] = [b"replica-", b"tokio-r"];
 
 /// What is written late goes to this descriptor from now on.

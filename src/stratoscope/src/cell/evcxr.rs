@@ -186,6 +186,8 @@ impl Kept {
 #[derive(Default)]
 pub struct VariableStore {
     variables: HashMap<String, Variable>,
+    /// Those of earlier cells.
+    executors: Vec<Box<dyn Any>>,
 }
 
 /// An empty store. Each cell passes the pointer on to the next.
@@ -248,20 +250,28 @@ impl VariableStore {
         *unsafe { Box::from_raw(Box::into_raw(value).cast::<T>()) }
     }
 
-    /// The shared value of this name, made at the first call: the executor of asynchronous cells.
-    ///
-    /// # Panics
-    /// If a variable of another type has the name.
+    /// The shared value of this name: the executor that the last asynchronous cell has made. Made here if there is none
+    /// of this type.
     pub fn lazy_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
-        let variable = self.variables.entry(name.to_owned());
-        let variable = variable.or_insert_with(|| Variable {
-            value: Box::new(Arc::new(create())),
-            kept: None,
-        });
-        match variable.value.downcast_ref::<Arc<T>>() {
+        let shared = self.variables.get(name);
+        let shared = shared.and_then(|variable| variable.value.downcast_ref::<Arc<T>>());
+        match shared {
             Some(shared) => Arc::clone(shared),
-            None => panic!("`{name}` is of another type"),
+            None => self.own_arc(name, create),
         }
+    }
+
+    /// A value of this name that this cell makes. Earlier ones live on: each cell has its own copy of tokio and of what
+    /// tokio remembers of a thread, so that a task can only run on the executor of its cell, and goes on there.
+    pub fn own_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
+        let made = Arc::new(create());
+        let variable = Variable {
+            value: Box::new(Arc::clone(&made)),
+            kept: None,
+        };
+        let before = self.variables.insert(name.to_owned(), variable);
+        self.executors.extend(before.map(|it| it.value));
+        made
     }
 
     #[inline(never)]
@@ -357,10 +367,18 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_value_is_made_once() {
+    fn an_executor_lives_on_and_is_shared_by_cells_that_need_none_of_their_own() {
         let mut store = VariableStore::default();
         let first = store.lazy_arc("executor", || Mutex::new(1));
         let second = store.lazy_arc("executor", || Mutex::new(2));
         assert!(Arc::ptr_eq(&first, &second));
+        let third = store.own_arc("executor", || Mutex::new(3));
+        assert!(!Arc::ptr_eq(&first, &third));
+        let fourth = store.lazy_arc("executor", || Mutex::new(4));
+        assert!(Arc::ptr_eq(&third, &fourth));
+        drop(second);
+        assert_eq!(Arc::strong_count(&first), 2);
+        // Of another version of tokio.
+        assert_eq!(*store.lazy_arc("executor", || 5), 5);
     }
 }
