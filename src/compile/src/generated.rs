@@ -54,11 +54,11 @@ pub fn adapted(text: &str, masked: &[String]) -> String {
                 result.push_str(&line.trim_start()[statement::UNCHECKED.len()..]);
             }
             // Variables that the cell itself binds exist.
-            OPENING => {
+            OPENING | WAITS => {
                 is_the_cells = true;
                 result.push_str(line);
             }
-            CLOSING => {
+            CLOSING | WAITS_CLOSING => {
                 is_the_cells = false;
                 result.push_str(line);
             }

@@ -15,6 +15,8 @@
 //! }
 //! ```
 //!
+//! In a cell that waits for futures, such a statement is an asynchronous block: `run_async(async { … }).await`.
+//!
 //! A variable that a statement moves cannot be kept behind the block. Until then it is kept where a
 //! statement ends the cell; so is one of an earlier cell that this cell shadows or moves.
 //! [`super::attempts`] falls back where rustc does not accept the result.
@@ -24,7 +26,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::evcxr_contract::{CATCH, CLOSING, OPENING, PUT as PACK, TAKE as LOAD};
+use super::evcxr_contract::{
+    CATCH, CLOSING, OPENING, PUT as PACK, TAKE as LOAD, WAITS, WAITS_CLOSING,
+};
 use super::generated::typed;
 use super::state::Known;
 use stratoscope_cell_text::rewrite::statement::{self, Facts};
@@ -145,8 +149,10 @@ pub fn types(text: &str) -> BTreeMap<String, String> {
 
 /// The cell's statements alone.
 pub fn statements(text: &str) -> &str {
-    let behind = text.split_once(OPENING).map_or(text, |(_, behind)| behind);
-    let end = behind.find(PACK).or_else(|| behind.find(CLOSING));
+    let behind = text.split_once(OPENING).or_else(|| text.split_once(WAITS));
+    let behind = behind.map_or(text, |(_, behind)| behind);
+    let end = [PACK, CLOSING, WAITS_CLOSING];
+    let end = end.into_iter().find_map(|end| behind.find(end));
     &behind[..end.unwrap_or(behind.len())]
 }
 
@@ -162,8 +168,12 @@ impl<'a> Source<'a> {
     fn read(text: &'a str, known: &Known) -> Option<Self> {
         let lines: Vec<&str> = text.lines().collect();
         let is = |what: &'static str| move |line: &&str| line.trim() == what;
-        let opening = lines.iter().position(is(OPENING))?;
-        let closing = lines.iter().rposition(is(CLOSING))?;
+        let opening = lines.iter().position(is(OPENING));
+        let (opening, closing, waits) = match opening {
+            Some(opening) => (opening, CLOSING, false),
+            None => (lines.iter().position(is(WAITS))?, WAITS_CLOSING, true),
+        };
+        let closing = lines.iter().rposition(is(closing))?;
         lines[..opening].iter().position(is(CATCH))?;
         let packs = lines[..closing]
             .iter()
@@ -172,8 +182,8 @@ impl<'a> Source<'a> {
         let mut statements = Vec::new();
         for (index, line) in lines.iter().enumerate().take(packs).skip(opening) {
             if let Some((lines, facts)) = statement::read_mark(line) {
-                // A later statement assigns what this one declares.
-                if facts.is_bound_to_its_place {
+                // A later statement assigns what this one declares, or evcxr has yet to make the cell an asynchronous one.
+                if facts.is_bound_to_its_place || (facts.waits && !waits) {
                     return None;
                 }
                 statements.push(Statement {
@@ -309,13 +319,19 @@ impl<'a> Source<'a> {
             );
             if self.is_closure(index, known) {
                 let (outside, inside) = statement.tuples();
+                let (begins, ends) = match statement.facts.waits {
+                    true => ("run_async(async { ", "}).await"),
+                    false => (
+                        "run(|| -> ::std::result::Result<_, EvcxrUserCodeError> { ",
+                        "})",
+                    ),
+                };
                 let _ = write!(
                     text,
-                    "let {outside} = match ::stratoscope::cell::evcxr::run(\
-                     || -> ::std::result::Result<_, EvcxrUserCodeError> {{ "
+                    "let {outside} = match ::stratoscope::cell::evcxr::{begins}"
                 );
                 end = format!(
-                    "Ok({inside}) }}) {{ Some(it) => it, None => {{ {}{leave} }} }}; ",
+                    "Ok::<_, EvcxrUserCodeError>({inside}) {ends} {{ Some(it) => it, None => {{ {}{leave} }} }}; ",
                     keep_all(&self.kept_at(index, known)),
                 );
             }
@@ -539,6 +555,31 @@ mod tests {
             &["x"],
         );
         assert_eq!(kept_where_it_ends(&put_back, "x"), 0);
+    }
+
+    #[test]
+    fn a_statement_that_waits_is_an_asynchronous_block() {
+        let statements = [
+            ("+mut sum", "let mut sum = 0;"),
+            ("~", "sum += f().await?;"),
+        ];
+        let text = source(&statements, &[], &["sum"], &[]);
+        // evcxr finds out by rustc's error that the cell waits.
+        assert!(staged(&text, &known()).is_none());
+        let text = text.replace(OPENING, WAITS).replace(CLOSING, WAITS_CLOSING);
+        let staged = staged(&text, &known()).expect("there is something to keep");
+        let lines: Vec<&str> = staged.text.lines().collect();
+        let run = lines
+            .iter()
+            .position(|line| line.contains("run_async(async {"));
+        let run = run.expect("it waits");
+        assert_eq!(lines[run + 1], "sum += f().await?;");
+        assert!(lines[run + 2].contains("}).await {"), "{}", lines[run + 2]);
+        let kept = lines
+            .iter()
+            .position(|line| line.contains("keep::<T>(\"sum\""));
+        assert!(kept.is_some_and(|kept| kept > run), "{}", staged.text);
+        assert_eq!(lines[staged.put_back - 1], WAITS_CLOSING);
     }
 
     #[test]

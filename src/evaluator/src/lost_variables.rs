@@ -14,6 +14,8 @@ pub enum Cause {
     Interrupted,
     /// The cell moved it and then failed.
     MovedAndFailed,
+    /// The cell bound it again and then failed.
+    BoundAgain,
     /// The cell moved it.
     Moved,
     /// The cell redefined its type.
@@ -105,6 +107,7 @@ impl Loss {
                 format!("it was lost when cell {cell} was interrupted and did not listen")
             }
             Cause::MovedAndFailed => format!("cell {cell} had moved it when it failed"),
+            Cause::BoundAgain => format!("cell {cell} had bound it again when it failed"),
             Cause::Moved => format!("cell {cell} moved it"),
             Cause::TypeRedefined => format!("it was lost when cell {cell} redefined its type"),
             Cause::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
@@ -148,6 +151,7 @@ mod tests {
         lost.note("b", Cause::Moved, 4, Some(2));
         lost.note("c", Cause::NotMade, 6, None);
         lost.note("d", Cause::ProcessEnded, 6, None);
+        lost.note("f", Cause::BoundAgain, 7, Some(2));
         check(
             &lost,
             "a",
@@ -165,6 +169,11 @@ mod tests {
             ": it was lost when the process ended in cell 6; run the cell again that made it",
         );
         check(&lost, "e", "");
+        check(
+            &lost,
+            "f",
+            ": cell 7 had bound it again when it failed; run cell 2 again",
+        );
         lost.retain(|name| name != "a");
         check(&lost, "a", "");
         let other = Diagnostic::new(

@@ -18,7 +18,9 @@ pub struct Facts {
     pub moves: BTreeSet<String>,
     /// The variables it assigns to.
     pub assigns: BTreeSet<String>,
-    /// It cannot run inside a closure: it waits for a future, or declares what a later one assigns.
+    /// It waits for a future, and so can only run inside an asynchronous block.
+    pub waits: bool,
+    /// It cannot run inside a closure or block of its own: it declares what a later one assigns.
     pub is_bound_to_its_place: bool,
 }
 
@@ -66,6 +68,7 @@ impl Facts {
             facts.binds.extend(one.binds);
             facts.moves.extend(one.moves);
             facts.assigns.extend(one.assigns);
+            facts.waits |= one.waits;
             facts.is_bound_to_its_place |= one.is_bound_to_its_place;
         }
         facts
@@ -82,8 +85,10 @@ impl Facts {
             });
         let moves = self.moves.iter().map(|name| format!("-{name}"));
         let assigns = self.assigns.iter().map(|name| format!("={name}"));
+        let waits = self.waits.then(|| "~".to_owned());
         let place = self.is_bound_to_its_place.then(|| "!".to_owned());
-        let parts: Vec<String> = binds.chain(moves).chain(assigns).chain(place).collect();
+        let parts = binds.chain(moves).chain(assigns).chain(waits).chain(place);
+        let parts: Vec<String> = parts.collect();
         parts.join(",")
     }
 
@@ -97,6 +102,7 @@ impl Facts {
                 ("+", None) => facts.binds.push((rest.to_owned(), false)),
                 ("-", _) => drop(facts.moves.insert(rest.to_owned())),
                 ("=", _) => drop(facts.assigns.insert(rest.to_owned())),
+                ("~", _) => facts.waits = true,
                 ("!", _) => facts.is_bound_to_its_place = true,
                 _ => return None,
             }
@@ -195,6 +201,7 @@ impl Reader {
     }
 
     fn operands(&mut self, called: &Macro) {
+        self.facts.waits |= has_await(called.tokens.clone());
         let name = called.path.segments.last().map(|it| it.ident.to_string());
         if !name.is_some_and(|name| BORROWING.contains(&&*name)) {
             self.words(called.tokens.clone());
@@ -258,7 +265,7 @@ impl<'ast> Visit<'ast> for Reader {
             }
             Expr::Macro(called) => self.operands(&called.mac),
             Expr::Await(_) => {
-                self.facts.is_bound_to_its_place = true;
+                self.facts.waits = true;
                 visit::visit_expr(self, expression);
             }
             Expr::Path(_) => self.value_of_path(expression),
@@ -282,6 +289,15 @@ impl Reader {
             self.facts.moves.insert(name);
         }
     }
+}
+
+/// Whether there is an `.await` among the operands of a macro.
+fn has_await(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(name) => name == "await",
+        TokenTree::Group(group) => has_await(group.stream()),
+        _ => false,
+    })
 }
 
 fn compares_or_assigns(operator: &syn::BinOp) -> bool {
@@ -356,7 +372,9 @@ mod tests {
         check("x = f(x)?;", "-x,=x");
         check("n += m;", "");
         check("let c = move || x;", "+c,-x");
-        check("f().await;", "!");
+        check("f().await;", "~");
+        check("let x = f(y).await?;", "+x,-y,~");
+        check("println!(\"{}\", f().await);", "~");
         check("fit!(model, data, epochs = 3)?;", "");
         check("P { x, y: z };", "-x,-z");
     }

@@ -202,8 +202,15 @@ impl Engine {
             Ok(_) if ending.is_none() => Cause::Moved,
             _ => Cause::MovedAndFailed,
         };
+        let line = ending.and_then(Ending::line);
         for name in &lost {
             let made_in = self.made_by.get(name).copied();
+            let how = match how {
+                Cause::MovedAndFailed if is_bound_before(rewritten, name, line) => {
+                    Cause::BoundAgain
+                }
+                how => how,
+            };
             self.lost_variables.note(name, how, current.number, made_in);
         }
         let missing = self.lost_variables.clone();
@@ -266,20 +273,24 @@ fn fate(
     let unfinished = bound
         .into_iter()
         .filter(|name| !lost.contains(name) && !after.contains(*name));
-    let was_reached = |name: &&String| {
-        let of_its_let = rewritten.binding_lines.get(*name).copied();
-        of_its_let < line
-    };
+    let was_reached = |name: &&String| is_bound_before(rewritten, name, line);
     let (given_up, not_bound): (Vec<&String>, Vec<&String>) = unfinished.partition(was_reached);
     let names = |names: Vec<&String>| {
         let names: Vec<String> = names.into_iter().cloned().collect();
         show::names(&names)
     };
+    let (bound_again, moved): (Vec<&String>, Vec<&String>) = lost.iter().partition(was_reached);
     let mut parts = Vec::new();
-    if !lost.is_empty() {
+    if !moved.is_empty() {
         parts.push(format!(
             "lost, because the cell had moved them: {}",
-            show::names(lost)
+            names(moved)
+        ));
+    }
+    if !bound_again.is_empty() {
+        parts.push(format!(
+            "lost, because the cell had bound them again: {}",
+            names(bound_again)
         ));
     }
     if !given_up.is_empty() {
@@ -296,6 +307,12 @@ fn fate(
     }
     parts.extend(kept(after));
     parts.join("; ")
+}
+
+/// Whether the cell binds the variable for the last time before `line`.
+fn is_bound_before(rewritten: &Rewritten, name: &str, line: Option<usize>) -> bool {
+    let of_its_let = rewritten.binding_lines.get(name).copied();
+    of_its_let.is_some() && of_its_let < line
 }
 
 /// The variables that there are.

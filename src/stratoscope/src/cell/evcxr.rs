@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 use stratoscope_wire::{KeptVariable, ToKernel};
 
@@ -99,12 +100,29 @@ pub fn run<T>(statement: impl FnOnce() -> Result<T, CellError>) -> Option<T> {
     value
 }
 
-/// Not generic, so that cells do not compile it.
+/// As [`run`], for statements that wait for futures.
+pub async fn run_async<T>(statement: impl Future<Output = Result<T, CellError>>) -> Option<T> {
+    let mut statement = std::pin::pin!(statement);
+    std::future::poll_fn(|context| {
+        let mut polled = Poll::Pending;
+        let has_panicked = !guarded(&mut || polled = statement.as_mut().poll(context));
+        match polled {
+            Poll::Ready(result) => Poll::Ready(result.ok()),
+            Poll::Pending if has_panicked => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Whether the statement has not panicked. Not generic, so that cells do not compile it.
 #[inline(never)]
-fn guarded(statement: &mut dyn FnMut()) {
-    if catch_unwind(AssertUnwindSafe(statement)).is_err() {
+fn guarded(statement: &mut dyn FnMut()) -> bool {
+    let has_run = catch_unwind(AssertUnwindSafe(statement)).is_ok();
+    if !has_run {
         super::panicked();
     }
+    has_run
 }
 
 /// As [`super::at`] for a cell that does not end by `?`: returns whether the cell is over.
@@ -351,6 +369,24 @@ mod tests {
         assert_eq!(STATE.get(), State::Over);
         begin();
         assert_eq!(run::<u8>(|| panic!("no")), None);
+        assert_eq!(STATE.get(), State::Over);
+    }
+
+    #[test]
+    fn a_statement_that_waits_ends_the_cell_in_the_same_ways() {
+        fn poll<T>(statement: impl Future<Output = Result<T, CellError>>) -> Option<T> {
+            begin();
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            match std::pin::pin!(run_async(statement)).poll(&mut context) {
+                Poll::Ready(value) => value,
+                Poll::Pending => panic!("nothing is waited for"),
+            }
+        }
+        assert_eq!(poll(async { Ok(3) }), Some(3));
+        assert_eq!(STATE.get(), State::Runs);
+        assert_eq!(poll(async { Err::<u8, _>("no")? }), None::<u8>);
+        assert_eq!(STATE.get(), State::Over);
+        assert_eq!(poll::<u8>(async { panic!("no") }), None);
         assert_eq!(STATE.get(), State::Over);
     }
 
