@@ -1,4 +1,4 @@
-"""Completion and inspection: for every text that can stand in a cell, whatever happened before, and without internals."""
+"""Completion and inspection: for every text that can stand in a cell, whatever happened before, without internals."""
 
 import time
 
@@ -56,7 +56,8 @@ def test_names_are_completed_where_a_type_is_expected(kernel, log, marked):
 
 
 @pytest.mark.parametrize("marked", [
-    "match keep.len() { 0 => ke|", "if ke|", "for x in ke|", "println!(\"{:?}\", ke|)", "let p = (1, ke|", "let p = !ke|",
+    "match keep.len() { 0 => ke|", "if ke|", "for x in ke|", "println!(\"{:?}\", ke|)", "let p = (1, ke|",
+    "let p = !ke|",
 ])
 def test_names_are_completed_in_unfinished_statements(kernel, marked):
     assert "keep" in complete(kernel, marked)[0]
@@ -72,8 +73,8 @@ def test_types_are_completed(kernel):
 def test_internals_are_not_offered(kernel):
     found, _ = complete(kernel, "net.|")
     members = {each.removeprefix("net.") for each in found}
-    hidden = {"placement_here", "lent_network", "free_state", "fit_from", "gradients_in", "held", "bundle", "inner", "calls",
-              "shared", "state", "summary_here", "start_from"}
+    hidden = {"placement_here", "lent_network", "free_state", "fit_from", "gradients_in", "held", "bundle", "inner",
+              "calls", "shared", "state", "summary_here", "start_from"}
     assert not members & hidden, members & hidden
     assert {"predict", "summary", "placement", "clone"} <= members
     found, _ = complete(kernel, "MirroredStrategy::|")
