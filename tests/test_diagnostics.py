@@ -43,14 +43,6 @@ def test_a_misspelt_argument_is_caught_before_rustc(kernel, model):
     assert len(cell.diagnostics) == 1
 
 
-def test_a_finding_in_the_source_is_fast(kernel, model):
-    kernel.run(model)
-    code = compile_cell(metrics="metric")
-    seconds = sorted(kernel.execute(code).seconds for _ in range(5))
-    # The budget is 0.1 s on an idle machine; this only shows that rustc was not run, which takes longer each time.
-    assert seconds[0] < 0.5
-
-
 @pytest.mark.parametrize(
     ("typo", "meant"),
     [("optimizr", "optimizer"), ("los", "loss"), ("metric", "metrics"), ("steps_per_executions", "steps_per_execution"),
