@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import socket
@@ -45,9 +46,19 @@ def free_port():
 
 
 def is_open(port):
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+    with socket.create_connection(("127.0.0.1", port), timeout=5):
         return True
-    return False
+
+
+def wait_until(holds):
+    """Asks until it holds, and is no error of the network."""
+    deadline = time.monotonic() + 60
+    while True:
+        with contextlib.suppress(OSError):
+            if holds():
+                return
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 class Machine:
@@ -101,10 +112,7 @@ LogLevel ERROR
         self.log = folder / "sshd.log"
         command = ["ip", "netns", "exec", name, found("sshd"), "-D", "-f", folder / "sshd_config", "-E", self.log]
         self.server = subprocess.Popen(command)
-        deadline = time.monotonic() + 30
-        while not (self.log.exists() and "Server listening" in self.log.read_text()):
-            assert self.server.poll() is None and time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.05)
+        wait_until(lambda: "Server listening" in self.log.read_text())
 
     def run(self, command):
         subprocess.run(["bash", "-c", command], cwd=self.here, env=self.environment, check=True)
@@ -139,9 +147,12 @@ class Served:
 
     def __init__(self, port, token):
         self.server, self.token, self.session = f"127.0.0.1:{port}", token, uuid.uuid4().hex
+        # It listens a little later than it prints its address.
+        wait_until(lambda: self.ask("GET", "/api/status"))
         self.path = f"/api/kernels/{self.ask('POST', '/api/kernels', {'name': 'stratoscope'})['id']}"
         self.socket = websocket.create_connection(
-            f"ws://{self.server}{self.path}/channels?session_id={self.session}&token={token}", timeout=180)
+            f"ws://{self.server}{self.path}/channels?session_id={self.session}", timeout=180, suppress_origin=True,
+            header=[f"Authorization: token {token}"])
 
     def __enter__(self):
         return self
@@ -186,7 +197,6 @@ def test_jupyterlab_there_and_jupyterlab_here_with_its_kernels(machine):
         token = lab.match[1]
         with Served(port, token) as kernel:
             assert kernel.run(IS_THERE) == "true"
-            assert kernel.run("std::env::current_dir()?.display().to_string()") == f'"{machine.there}"'
         here = documented("--gateway-url").replace("TOKEN=TOKEN", f"TOKEN={token}").replace("8888", str(port))
         assert here.startswith("JUPYTER_GATEWAY_AUTH_TOKEN=")
         options = f"--allow-root --no-browser --port {own} --IdentityProvider.token=here"
@@ -194,6 +204,9 @@ def test_jupyterlab_there_and_jupyterlab_here_with_its_kernels(machine):
             front_end.expect("is running at")
             with Served(own, "here") as kernel:
                 assert kernel.run(IS_THERE) == "true"
+                # Where the other JupyterLab was started.
+                folder = kernel.run("std::env::current_dir()?.display().to_string()")
+                assert folder == f'"{pwd.getpwuid(os.geteuid()).pw_dir}"'
                 kernel.run("let kept = 3;")
                 assert "Interrupted" in kernel.run('println!("begun"); sleep(60.0);', at_output=kernel.interrupt)
                 assert kernel.run("kept") == "3"
@@ -224,12 +237,9 @@ def test_consoles_here_share_a_kernel_there(machine):
         file = machine.here / "gpu.json"
         assert file.stat().st_mode & 0o077 == 0
         ports = [value for name, value in json.loads(file.read_text()).items() if name.endswith("_port")]
-        assert len(ports) == 5 and not any(map(is_open, ports))
-        with machine.terminal(documented("ssh -N")) as tunnel:
-            deadline = time.monotonic() + 30
-            while not all(map(is_open, ports)):
-                assert tunnel.isalive() and time.monotonic() < deadline
-                time.sleep(0.1)
+        assert len(ports) == 5
+        with machine.terminal(documented("ssh -N")):
+            wait_until(lambda: all(map(is_open, ports)))
             console = documented("jupyter console") + " --simple-prompt"
             with machine.terminal(console) as one, machine.terminal(console) as two:
                 one, two = Console(one), Console(two)
