@@ -51,6 +51,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a cell process that is to end may take to hear of it.
 const HEARS: Duration = Duration::from_secs(1);
 
+/// Why a cell is not executed for which rust-analyzer fails.
+const NOT_INFERRED: &str = "rust-analyzer failed to infer the types of this cell's variables; variables are kept. Write the types, \
+                            `let x: Type = …;`, or divide the cell";
+
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
 pub struct Engine {
     context: CommandContext,
@@ -189,7 +193,11 @@ impl Engine {
 
     /// Hands a rewritten cell to evcxr and waits until everything it said has been shown.
     fn evaluate(&mut self, rewritten: &Rewritten) -> std::result::Result<EvalOutputs, Error> {
-        let result = self.context.execute(&rewritten.text);
+        // rust-analyzer infers types before anything of the cell runs: its panic costs the cell, and no variable.
+        let result = silenced(|| self.context.execute(&rewritten.text)).unwrap_or_else(|| {
+            assert_ne!(self.relay.progress().1, Phase::Running, "evcxr failed");
+            Err(Error::Message(NOT_INFERRED.to_owned()))
+        });
         let ran = matches!(result, Ok(_) | Err(Error::TypeRedefinedVariablesLost(_)));
         if ran && rewritten.runs {
             self.link.sync(PATIENCE);

@@ -1,6 +1,6 @@
 //! What rust-analyzer is asked instead of the cell as it is typed.
 //!
-//! - A name where a value can stand is asked about in a statement of its own, `let x: i32 = ke` as `let x: i32 = {ke;}`:
+//! - A name where a value can stand is asked about in a statement of its own, `let x: i32 = ke` as `let x: i32 = {();ke;}`:
 //!   where rust-analyzer knows the type that is expected, it searches for whole expressions of that type, which takes
 //!   seconds and panics in the version that evcxr brings. evcxr has no setting for it.
 //! - A member is asked about without the part that is typed: the list of all members shows what type they are of
@@ -40,6 +40,9 @@ pub struct Question {
     /// The cursor in the cell.
     pub typed_to: usize,
 }
+
+/// Before a name in a statement of its own. Behind the brace alone an empty name would still be the initializer's.
+const ALONE: &str = "{();";
 
 /// What may follow a value until what is around it is complete.
 const TAILS: [&str; 3] = [";", "", " {}"];
@@ -93,8 +96,8 @@ impl Question {
         let (before, behind) = (&code[..word.start], &code[word.end..]);
         Self {
             asked: Asked::Value,
-            text: format!("{before}{{{};}}{behind}", &code[word.clone()]),
-            cursor: cursor + 1,
+            text: format!("{before}{ALONE}{};}}{behind}", &code[word.clone()]),
+            cursor: cursor + ALONE.len(),
             word,
             typed_to: cursor,
         }
@@ -169,24 +172,27 @@ mod tests {
     #[test]
     fn a_value_is_asked_about_where_no_type_is_expected() {
         for (marked, expected) in [
-            ("let x: i32 = |", "let x: i32 = {|;}"),
-            ("let n: usize = ke|", "let n: usize = {ke|;}"),
-            ("return |", "return {|;}"),
-            ("let v = keep; v|", "let v = keep; {v|;}"),
-            ("ke|", "{ke|;}"),
-            ("f(1, |)", "f(1, {|;})"),
-            ("f(1, g[ke|", "f(1, g[{ke|;}"),
-            ("if ke| > 1 { f() }", "if {ke|;} > 1 { f() }"),
-            ("for i in ke|", "for i in {ke|;}"),
-            ("match ke|", "match {ke|;}"),
-            ("match a { 1 => ke|", "match a { 1 => {ke|;}"),
-            ("let p = P { x: ke|", "let p = P { x: {ke|;}"),
+            ("let x: i32 = |", "let x: i32 = {();|;}"),
+            ("let n: usize = ke|", "let n: usize = {();ke|;}"),
+            ("return |", "return {();|;}"),
+            ("let v = keep; v|", "let v = keep; {();v|;}"),
+            ("ke|", "{();ke|;}"),
+            ("f(1, |)", "f(1, {();|;})"),
+            ("f(1, g[ke|", "f(1, g[{();ke|;}"),
+            ("if ke| > 1 { f() }", "if {();ke|;} > 1 { f() }"),
+            ("for i in ke|", "for i in {();ke|;}"),
+            ("match ke|", "match {();ke|;}"),
+            ("match a { 1 => ke|", "match a { 1 => {();ke|;}"),
+            ("let p = P { x: ke|", "let p = P { x: {();ke|;}"),
             (
                 "fn f() -> u8 {\n    ke|\n}",
-                "fn f() -> u8 {\n    {ke|;}\n}",
+                "fn f() -> u8 {\n    {();ke|;}\n}",
             ),
-            ("println!(\"{}\", ke|)", "println!(\"{}\", {ke|;})"),
-            ("// größe\nlet x = ke|\n\n", "// größe\nlet x = {ke|;}\n\n"),
+            ("println!(\"{}\", ke|)", "println!(\"{}\", {();ke|;})"),
+            (
+                "// größe\nlet x = ke|\n\n",
+                "// größe\nlet x = {();ke|;}\n\n",
+            ),
         ] {
             check(marked, Asked::Value, expected);
         }
@@ -218,6 +224,6 @@ mod tests {
         check("net.pl|.x", Asked::Member, "net.|.x");
         check("größe.|", Asked::Member, "größe.|");
         check("Vec::<u8>::wi|(3)", Asked::Path, "Vec::<u8>::|(3)");
-        check("for i in 0..ke|", Asked::Value, "for i in 0..{ke|;}");
+        check("for i in 0..ke|", Asked::Value, "for i in 0..{();ke|;}");
     }
 }
