@@ -1,4 +1,4 @@
-"""The pages of docs/: their cells run in the real kernel, their links lead somewhere, and the book has all of them.
+"""The pages of docs/: their cells run in the real kernel, and the book has all of them. Their links: `tests/tidy.py`.
 
 The ```rust cells of a page are one notebook, top to bottom. ```rust,SC0101 is a cell that must fail with this code, and
 ```rust,shown one whose output the book shows; ```rust,ignore is not run, and the comment before it says why:
@@ -202,50 +202,6 @@ def test_the_cards_of_the_book_are_those_of_its_cells():
     found = {path.stem: path.read_text().split("\n", 1)[0] for path in CARDS.glob("*.html")}
     stale = {name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)}
     assert not stale, f"docs/cards: {sorted(stale)} are missing or stale: UPDATE_DOCS=1 .venv/bin/python -m pytest tests/test_book.py"
-
-
-def slugs(text):
-    """The anchors of a page as mdBook and GitHub make them."""
-    seen = {}
-    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
-        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
-        slug = "".join(each for each in title.lower().strip().replace(" ", "-") if each.isalnum() or each in "-_")
-        count = seen.get(slug, 0)
-        seen[slug] = count + 1
-        yield f"{slug}-{count}" if count else slug
-
-
-def test_every_link_leads_somewhere():
-    """Files and anchors of all links in docs/ and the README."""
-    anchors = {}
-    lacking = []
-    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
-        text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-        for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if re.match(r"https?:", target):
-                continue
-            file, _, anchor = target.partition("#")
-            there = (path.parent / file).resolve() if file else path
-            if not there.exists():
-                lacking.append(f"{path.relative_to(ROOT)}: {target}")
-            elif anchor and there.suffix == ".md":
-                known = anchors.setdefault(there, set(slugs(there.read_text())))
-                if anchor not in known:
-                    lacking.append(f"{path.relative_to(ROOT)}: {target}")
-    assert not lacking, "\n".join(lacking)
-
-
-def test_rows_of_tables_have_as_many_cells_as_their_heads():
-    """A bar inside of code ends a cell, too, and the rest of the row is not shown."""
-    wrong = []
-    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
-        text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-            counts = [len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()]
-            wrong += [f"{path.relative_to(ROOT)}: {line[:100]}" for line, count in zip(table.splitlines(), counts, strict=True)
-                      if count != counts[0]]
-    assert not wrong, "\n".join(wrong)
 
 
 def chapters(items):
