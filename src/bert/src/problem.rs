@@ -98,6 +98,12 @@ pub(crate) fn unreadable(path: &Path, reason: String) -> Box<Diagnostic> {
     ))
 }
 
+/// SC0902: a file of the model is of another kind than its name says.
+pub(crate) fn foreign(path: &Path, reason: &str, fix: &str) -> Box<Diagnostic> {
+    let problem = malformed(path, reason.to_owned());
+    Box::new(first_fix(*problem, fix))
+}
+
 /// SC0902: a file of the model is damaged.
 pub(crate) fn malformed(path: &Path, reason: String) -> Box<Diagnostic> {
     let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());

@@ -24,7 +24,7 @@ mod validate;
 
 use limits::{Failure, Normalizers};
 
-use crate::checkpoint::{create_folder, read_bytes, read_text, write};
+use crate::checkpoint::{create_folder, is_there, read_bytes, read_text, write};
 use crate::{problem, source};
 
 /// Larger than any vocabulary's file.
@@ -85,7 +85,7 @@ impl BertTokenizer {
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let config = read_config(folder)?;
         let json = folder.join("tokenizer.json");
-        let (path, tokenizer) = if json.exists() {
+        let (path, tokenizer) = if is_there(&json) {
             let bytes = read_bytes(&json, LARGEST_FILE)?;
             let tokenizer = validate::guarded(|| limits::of_file(&bytes))
                 .flatten()
@@ -354,7 +354,7 @@ fn direction_of(config: &Value, tokenizer: &Tokenizer) -> TruncationDirection {
 /// `tokenizer_config.json`, or an empty object if there is none.
 fn read_config(folder: &Path) -> Result<Value> {
     let path = folder.join("tokenizer_config.json");
-    if !path.exists() {
+    if !is_there(&path) {
         return Ok(json!({}));
     }
     let text = read_text(&path, LARGEST_FILE)?;

@@ -14,7 +14,7 @@ use self::names::Names;
 pub(in crate::checkpoint) use self::save::{remove, save};
 use super::report::{LoadReport, LoadedTensor, Origin};
 use super::tensor_file::{TensorFile, WEIGHTS};
-use super::{LoadOptions, Loaded, load_as};
+use super::{LoadOptions, Loaded, is_there, load_as, read_text};
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::lora::{self, LoraConfig};
@@ -51,10 +51,10 @@ impl AdapterFolder {
     /// range.
     pub fn of(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(CONFIG);
-        if !path.is_file() || holds_weights(folder) {
+        if !is_there(&path) || holds_weights(folder) {
             return Ok(None);
         }
-        let text = super::read_text(&path, LARGEST_CONFIG)?;
+        let text = read_text(&path, LARGEST_CONFIG)?;
         let malformed = |reason: String| problem::malformed(&path, reason);
         let value: Value = serde_json::from_str(&text)
             .map_err(|error| malformed(format!("it is not valid JSON: {error}")))?;
@@ -215,7 +215,7 @@ type Found = (BTreeSet<String>, HashMap<String, Vec<f32>>);
 /// Whether a folder has the weights of a whole model.
 fn holds_weights(folder: &Path) -> bool {
     let mut names = WEIGHTS.iter().flat_map(|&(whole, index)| [whole, index]);
-    names.any(|name| folder.join(name).exists())
+    names.any(|name| is_there(&folder.join(name)))
 }
 
 /// Refuses what changes the arithmetic of an adapter in a way that is not built.

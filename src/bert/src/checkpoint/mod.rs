@@ -3,19 +3,18 @@
 //! low-rank adapters for such a checkpoint.
 
 mod adapter;
+mod files;
 mod loader;
 mod pytorch;
 mod report;
 mod save;
 mod tensor_file;
 
-use std::io::Read;
 use std::path::Path;
 
 use burn::tensor::Device;
 use stratoscope_data::Tokenize;
 use stratoscope_diagnostics::Result;
-use stratoscope_diagnostics::work::{Unit, Work};
 
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
@@ -28,6 +27,7 @@ use crate::sequence_classifier::SequenceClassifier;
 use crate::tokenizer::BertTokenizer;
 
 pub use adapter::AdapterFolder;
+pub(crate) use files::{is_there, read_bytes, read_text};
 pub(crate) use loader::{Filled, Loader};
 pub use report::{LoadReport, LoadedTensor, Origin};
 pub(crate) use save::{create_folder, write};
@@ -230,55 +230,4 @@ fn fill<N: BertNetwork>(
         config,
         report,
     })
-}
-
-/// The text of a file of at most `largest` bytes.
-pub(crate) fn read_text(path: &Path, largest: u64) -> Result<String> {
-    let bytes = read_bytes(path, largest)?;
-    String::from_utf8(bytes)
-        .map_err(|_| problem::malformed(path, "it is not valid UTF-8 text".to_owned()))
-}
-
-/// How many bytes are read between two checks for an interrupt.
-const PORTION: u64 = 16 << 20;
-
-/// The bytes of a regular file of at most `largest` bytes.
-pub(crate) fn read_bytes(path: &Path, largest: u64) -> Result<Vec<u8>> {
-    let unreadable = |error: std::io::Error| problem::unreadable(path, error.to_string());
-    let metadata = match std::fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(problem::absent(
-                path,
-                "give the folder of a complete checkpoint",
-            ));
-        }
-        metadata => metadata.map_err(unreadable)?,
-    };
-    if !metadata.is_file() {
-        return Err(problem::unreadable(
-            path,
-            "it is not a regular file".to_owned(),
-        ));
-    }
-    if metadata.len() > largest {
-        let reason = format!(
-            "it has {} bytes, at most {largest} are expected",
-            metadata.len()
-        );
-        return Err(problem::unreadable(path, reason));
-    }
-    let length = metadata.len() as usize;
-    let mut bytes = Vec::with_capacity(length);
-    let mut work = Work::begin(("reading", "read"), length, Unit::Bytes);
-    let mut file = std::fs::File::open(path).map_err(unreadable)?;
-    loop {
-        // The limit also holds if the file grows while it is read.
-        let room = (largest + 1).saturating_sub(bytes.len() as u64);
-        let mut portion = file.by_ref().take(room.min(PORTION));
-        if portion.read_to_end(&mut bytes).map_err(unreadable)? == 0 {
-            work.finished();
-            return Ok(bytes);
-        }
-        work.reached(bytes.len())?;
-    }
 }

@@ -1,13 +1,13 @@
 //! The tensors of a `pytorch_model.bin`: a pickle, which Python would run. Here it is only parsed, by `pytorch-reader`, and
 //! what it would make beside tensors is refused.
 
-use std::fs;
 use std::path::Path;
 
 use pytorch_reader::{DType, PickleValue, PytorchReader, Tensor};
 use safetensors::Dtype;
 use stratoscope_diagnostics::Result;
 
+use super::files;
 use crate::problem;
 
 /// Tensors may share their numbers, as a decoder and the embeddings that it is tied to; so a file of n bytes has tensors of
@@ -31,10 +31,7 @@ pub(super) struct Read {
 /// SC0902 if it is absent or damaged, holds anything but tensors, or needs more than `most` bytes.
 pub(super) fn read(path: &Path, most: u64) -> Result<Vec<Read>> {
     let refuse = |reason: String| problem::malformed(path, reason);
-    let size = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
-    if !size.is_file() {
-        return Err(refuse("it is not a regular file".to_owned()));
-    }
+    let size = files::checked(path)?;
     let reader = PytorchReader::new(path).map_err(|error| refuse(error.to_string()))?;
     let values = PytorchReader::read_pickle_data(path, None);
     let values = values.map_err(|error| refuse(error.to_string()))?;
@@ -46,13 +43,12 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Vec<Read>> {
     let mut tensors: Vec<Tensor> = reader.into_tensors().into_values().collect();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let needed = (tensors.iter()).try_fold(0_u64, |sum, it| sum.checked_add(it.byte_len() as u64));
-    let limit = most.min(size.len().saturating_mul(MOST_SHARED));
+    let limit = most.min(size.saturating_mul(MOST_SHARED));
     if tensors.len() > MOST_TENSORS || needed.is_none_or(|needed| needed > limit) {
         let reason = format!(
-            "its {} tensors need {} bytes, {limit} at most are expected of a file of {} bytes",
+            "its {} tensors need {} bytes, {limit} at most are expected of a file of {size} bytes",
             tensors.len(),
-            needed.map_or_else(|| "too many".to_owned(), |needed| needed.to_string()),
-            size.len()
+            needed.map_or_else(|| "too many".to_owned(), |needed| needed.to_string())
         );
         return Err(refuse(reason));
     }

@@ -13,6 +13,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 use stratoscope_diagnostics::Result;
 
+use super::files::{is_there, read_bytes, read_text};
 use super::pytorch;
 use crate::problem;
 
@@ -60,10 +61,10 @@ impl TensorFile {
     pub fn open_in(folder: &Path) -> Result<Self> {
         for (whole, index) in WEIGHTS {
             let (whole, index) = (folder.join(whole), folder.join(index));
-            if whole.exists() {
+            if is_there(&whole) {
                 return Self::open(&whole);
             }
-            if index.exists() {
+            if is_there(&index) {
                 return Self::open_indexed(&index, folder);
             }
         }
@@ -144,7 +145,7 @@ impl TensorFile {
     }
 
     fn add_safetensors(&mut self, path: &Path, most: u64) -> Result<()> {
-        let bytes = super::read_bytes(path, most)?;
+        let bytes = read_bytes(path, most)?;
         let parsed = SafeTensors::deserialize(&bytes)
             .map_err(|error| problem::malformed(path, reason(&bytes, &error.to_string())))?;
         let start = bytes.as_ptr() as usize;
@@ -222,7 +223,7 @@ impl TensorFile {
 /// # Errors
 /// SC0902 if it cannot be read or is no index.
 pub(crate) fn weight_map(path: &Path) -> Result<BTreeMap<String, String>> {
-    let text = super::read_text(path, LARGEST_INDEX)?;
+    let text = read_text(path, LARGEST_INDEX)?;
     let malformed = |reason: String| problem::malformed(path, reason);
     let Index { weight_map } = serde_json::from_str(&text)
         .map_err(|error| malformed(format!("it is no index of tensors: {error}")))?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::Result;
 
-use crate::checkpoint::WEIGHTS;
+use crate::checkpoint::{WEIGHTS, is_there};
 use crate::problem;
 
 pub use environment::python_environment;
@@ -94,6 +94,10 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
     if local.is_dir() {
         return match lacks(local) {
             None => Ok(source(name, local.to_owned(), SourceKind::LocalFolder)),
+            Some(file) if is_there(&local.join(file)) => {
+                // Not a file; the reading that follows says what it is.
+                Ok(source(name, local.to_owned(), SourceKind::LocalFolder))
+            }
             Some(file) => {
                 let fix = "save or fetch the whole model into that folder";
                 Err(problem::absent(&local.join(file), fix))
@@ -157,19 +161,18 @@ fn source(name: &str, folder: PathBuf, kind: SourceKind) -> Source {
     }
 }
 
-/// The first required file that is missing in a folder.
+/// The first required file that is missing in a folder, or is no file.
 fn lacks(folder: &Path) -> Option<&'static str> {
     let has = |name: &str| folder.join(name).is_file();
     if !has("config.json") {
         return Some("config.json");
     }
-    let has_weights = WEIGHTS
-        .iter()
-        .any(|(whole, index)| has(whole) || has(index));
-    if !has_weights {
-        return Some(WEIGHTS[0].0);
+    let mut weights = WEIGHTS.iter().flat_map(|(whole, index)| [*whole, *index]);
+    if weights.clone().any(has) {
+        return None;
     }
-    None
+    let other = weights.find(|name| is_there(&folder.join(name)));
+    Some(other.unwrap_or(WEIGHTS[0].0))
 }
 
 /// Whether this is a valid model name of the hub. It becomes part of paths and URLs.

@@ -143,10 +143,10 @@ impl Growth {
             Self::OfText(bytes) => *bytes,
             Self::OfMatches(matches, bytes) => {
                 let most = (text.len() + 1).saturating_mul(*bytes);
-                match most <= room {
-                    true => most,
-                    false => matches.count(text).saturating_mul(*bytes),
+                if most <= room {
+                    return most;
                 }
+                matches.count(text).saturating_mul(*bytes)
             }
             Self::OfTable(table) => {
                 // A match has less than six bytes, and the first one from a character on is taken.
@@ -289,10 +289,10 @@ pub(super) fn of_file(file: &[u8]) -> Result<(), String> {
         let _ = limited.normalize(&mut NormalizedString::from(token.content.as_str()));
         limited.stopped().map_err(|failure| failure.to_string())?;
     }
-    match growth_of_decoder(&parts.decoder) > MAX_DECODED_GROWTH {
-        true => Err("its `decoder` makes a token more than a thousand times longer".to_owned()),
-        false => Ok(()),
+    if growth_of_decoder(&parts.decoder) > MAX_DECODED_GROWTH {
+        return Err("its `decoder` makes a token more than a thousand times longer".to_owned());
     }
+    Ok(())
 }
 
 /// How many times longer a decoder may make a text.

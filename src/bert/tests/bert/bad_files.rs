@@ -6,7 +6,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
-use stratoscope_bert::{LoadOptions, Origin, checkpoint};
+use stratoscope_bert::{BertTokenizer, LoadOptions, Origin, checkpoint, source};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_render::text::thousands;
 use tempfile::TempDir;
@@ -176,7 +176,66 @@ fn absent_files_are_named_with_what_to_do() {
     fs::write(folder.path().join("pytorch_model.bin"), "pickle").unwrap();
     check(folder.path(), "SC0902", &["pytorch_model.bin"]);
     fs::create_dir(folder.path().join("model.safetensors")).unwrap();
-    check(folder.path(), "SC0902", &["not a regular file"]);
+    check(folder.path(), "SC0902", &["a folder, not a regular file"]);
+}
+
+/// Puts something else in the place of a file.
+fn put(path: &Path, other: &str) {
+    // Whether there was a file or not.
+    let _ = fs::remove_file(path);
+    match other {
+        "loop" => std::os::unix::fs::symlink(path, path).unwrap(),
+        "nowhere" => std::os::unix::fs::symlink("/no/such/file", path).unwrap(),
+        "device" => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+        "pipe" => {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        }
+        text => fs::write(path, text).unwrap(),
+    }
+}
+
+const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 90868376\n";
+
+/// None of them is read for ever, and none of them is absent.
+#[test]
+fn what_is_no_file_of_a_checkpoint_is_named() {
+    let others = [
+        ("loop", "a link that leads nowhere"),
+        ("nowhere", "a link that leads nowhere"),
+        ("device", "a device, not a regular file"),
+        ("pipe", "a pipe, not a regular file"),
+        (POINTER, "a Git LFS pointer"),
+        ("<!DOCTYPE html>\n<html lang=\"en\">", "an HTML page"),
+    ];
+    for (other, words) in others {
+        for name in ["config.json", "model.safetensors", "pytorch_model.bin"] {
+            let folder = copy();
+            if name == "pytorch_model.bin" {
+                fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+            }
+            put(&folder.path().join(name), other);
+            let error = check(folder.path(), "SC0902", &[name, words]);
+            assert!(!error.message.contains("does not exist"), "{error}");
+            // Also where the model is searched by its folder.
+            let found = source::find(&folder.path().display().to_string()).unwrap();
+            assert_eq!(found.folder, folder.path());
+        }
+        for name in ["tokenizer.json", "tokenizer_config.json", "vocab.txt"] {
+            let folder = tempfile::tempdir().unwrap();
+            let words_of_bert = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nchess\n";
+            fs::write(folder.path().join("vocab.txt"), words_of_bert).unwrap();
+            put(&folder.path().join(name), other);
+            let error = BertTokenizer::from_folder(folder.path()).expect_err(name);
+            assert_eq!(error.code, "SC0902", "{error}");
+            assert!(error.message.contains(words), "{error}");
+            assert!(error.message.contains(name), "{error}");
+        }
+    }
+    let folder = copy();
+    put(&folder.path().join("model.safetensors"), POINTER);
+    let error = check(folder.path(), "SC0902", &[]);
+    assert!(error.fixes[0].title.contains("git lfs pull"), "{error}");
 }
 
 /// Divides the weights into two files with an index, as `save_pretrained(max_shard_size=…)` does.
