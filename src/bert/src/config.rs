@@ -2,6 +2,7 @@
 //! `configuration_bert.py`, whose defaults hold for absent fields.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -69,6 +70,10 @@ pub struct BertConfig {
     /// The file as it was read.
     #[serde(skip)]
     file: Map<String, Value>,
+    /// The rows of RoBERTa's table of positions before the first position, as they were read: no model uses them, and a
+    /// saved file has them again.
+    #[serde(skip)]
+    pub(crate) unused_positions: Arc<[f32]>,
 }
 
 /// More than any BERT has: a damaged file must not make us reserve terabytes.

@@ -1,5 +1,7 @@
 //! How the tensors of a network are kept in a file: their names there, and rows of tables that the network does not use.
 
+use std::sync::Arc;
+
 use burn::tensor::TensorData;
 
 use crate::config::BertConfig;
@@ -7,11 +9,13 @@ use crate::family::Family;
 use crate::heads::BertNetwork;
 
 /// The layout of a model's file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) family: Family,
     architecture: &'static str,
     first_position: usize,
+    /// The values of the unused rows, where they were read.
+    unused_positions: Arc<[f32]>,
 }
 
 impl Layout {
@@ -20,6 +24,7 @@ impl Layout {
             family: config.family,
             architecture: N::ARCHITECTURE,
             first_position: config.family.first_position(config.pad_token_id),
+            unused_positions: Arc::clone(&config.unused_positions),
         }
     }
 
@@ -36,7 +41,7 @@ impl Layout {
         }
     }
 
-    /// The values as the file has them: unused rows are zero.
+    /// The values as the file has them: unused rows are as they were read, else zero.
     pub(crate) fn as_in_file(&self, parameter: &str, values: TensorData) -> TensorData {
         let unused = self.unused_rows(parameter);
         if unused == 0 {
@@ -44,7 +49,8 @@ impl Layout {
         }
         let mut shape = values.shape().to_vec();
         let width: usize = shape[1..].iter().product();
-        let mut rows = vec![0.0_f32; unused * width];
+        let mut rows = self.unused_positions.to_vec();
+        rows.resize(unused * width, 0.0);
         rows.extend(values.iter::<f32>());
         shape[0] += unused;
         TensorData::new(rows, shape)

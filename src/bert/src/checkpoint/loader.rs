@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result};
@@ -46,6 +47,8 @@ pub(crate) struct Loader {
     missing: Vec<Missing>,
     wrong_shapes: Vec<(String, Vec<usize>, Vec<usize>)>,
     refusal: Option<Box<Diagnostic>>,
+    /// Rows of the table of positions that the network has not.
+    unused_positions: Vec<f32>,
     work: Work,
     interruption: Option<Box<Diagnostic>>,
 }
@@ -68,6 +71,7 @@ impl Loader {
             missing: Vec::new(),
             wrong_shapes: Vec::new(),
             refusal: None,
+            unused_positions: Vec::new(),
             work,
             interruption: None,
         }
@@ -125,7 +129,7 @@ impl Loader {
         match self.file.values(&found) {
             Ok(Some(mut values)) => {
                 let width: usize = shape[1..].iter().product();
-                values.drain(..unused * width);
+                self.unused_positions.extend(values.drain(..unused * width));
                 self.record(name, shape, Origin::Loaded);
                 Filled::Values(values)
             }
@@ -135,6 +139,11 @@ impl Loader {
                 Filled::Refused
             }
         }
+    }
+
+    /// The rows of the table of positions that the file has and the network has not.
+    pub fn unused_positions(&self) -> Arc<[f32]> {
+        self.unused_positions.as_slice().into()
     }
 
     /// The report, if every parameter could be filled.

@@ -184,7 +184,7 @@ fn configuration(folder: &Path, options: &LoadOptions) -> Result<BertConfig> {
 /// The network of a configuration, with the folder's weights.
 fn fill<N: BertNetwork>(
     folder: &Path,
-    config: BertConfig,
+    mut config: BertConfig,
     options: &LoadOptions,
     device: &Device,
 ) -> Result<LoadedNetwork<N>> {
@@ -224,6 +224,7 @@ fn fill<N: BertNetwork>(
         store = store.with_loader(&mut loader);
         N::new(&mut store.root(), &config)
     };
+    config.unused_positions = loader.unused_positions();
     let report = loader.finish(folder)?;
     Ok(LoadedNetwork {
         network,

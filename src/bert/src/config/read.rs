@@ -1,6 +1,7 @@
 //! Reading `config.json`: the architecture check, the fields with their defaults, the labels.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
@@ -57,6 +58,7 @@ impl BertConfig {
             family,
             lora: None,
             file,
+            unused_positions: Arc::default(),
         };
         config.check_in(path)?;
         Ok(config)
