@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_begin() {
+    fn files_of_other_kinds_are_recognized() {
         let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0a\nsize 133\n";
         for (begin, expected) in [
             (&pointer[..], Some("Git LFS pointer")),
