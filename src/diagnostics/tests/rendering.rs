@@ -240,6 +240,16 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             elsewhere: Some(0),
             was_there: false,
         }),
+        example(AnswersOutsideWindows {
+            answered: 1_280,
+            first: Some((
+                "who wrote it ?".into(),
+                "Ada Lovelace, who lived in London".into(),
+            )),
+            max_length: 12,
+            source: "train.json".into(),
+            call: "fit".into(),
+        }),
         example(DataOfOtherHead {
             model: "BertForTokenClassification".into(),
             wants: "words with tags",

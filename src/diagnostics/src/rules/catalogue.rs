@@ -71,6 +71,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<TagsWithoutBegin>(),
     page::<DataOfOtherHead>(),
     page::<AnswerOutsideContext>(),
+    page::<AnswersOutsideWindows>(),
     page::<LearningRateOutOfRange>(),
     page::<IneffectiveSchedule>(),
     page::<WarmUpTooLong>(),

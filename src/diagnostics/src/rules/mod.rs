@@ -5,6 +5,7 @@
 
 mod accuracy_on_regression;
 mod answer_outside_context;
+mod answers_outside_windows;
 mod architecture_mismatch;
 mod argument_added_by_library;
 mod argument_not_named;
@@ -169,6 +170,7 @@ mod wrong_operands;
 
 pub use accuracy_on_regression::AccuracyOnRegression;
 pub use answer_outside_context::AnswerOutsideContext;
+pub use answers_outside_windows::AnswersOutsideWindows;
 pub use architecture_mismatch::ArchitectureMismatch;
 pub use argument_added_by_library::ArgumentAddedByLibrary;
 pub use argument_not_named::{ArgumentNotNamed, Unnamed};

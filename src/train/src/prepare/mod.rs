@@ -181,8 +181,8 @@ fn checked_length(files: &impl Files, max_length: Option<usize>, call: &str) -> 
 /// # Errors
 /// SC0914 for no example, SC0401 for a `max_length` above the model's positions, SC0313 for labels
 /// that are missing, SC0301 for a label without an output, SC0913 for a class that the model does
-/// not know by that name, SC0307 for numbers in place of classes; SC0314, SC0403, SC0405, SC0407 and
-/// SC0409 where they are denied.
+/// not know by that name, SC0307 for numbers in place of classes; SC0314, SC0403, SC0405, SC0407,
+/// SC0409 and SC0433 where they are denied.
 pub(crate) fn encode(
     files: &impl Files,
     head: &HeadWritten,
@@ -232,6 +232,9 @@ pub(crate) fn encode(
     report_truncated(encoded.report(), call)?;
     // Windows are not examples.
     if files.task() == Task::Span {
+        let mut targeted = spans::Targeted::new(&data.source, max_length, call);
+        targeted.add(&data, &encoded);
+        targeted.finding().map_or(Ok(()), notice)?;
         return Ok(encoded);
     }
     found.add_tokens(&data, &encoded, tokenizer);

@@ -1,9 +1,10 @@
-//! Questions before the first step: whether each has a text and an answer, or none on purpose. SC0431.
+//! Questions before the first step: whether each has a text and an answer, or none on purpose, and whether answers become
+//! targets. SC0431, SC0433.
 
 use std::borrow::Cow;
 
-use stratoscope_data::{Dataset, Example};
-use stratoscope_diagnostics::rules::DataOfOtherHead;
+use stratoscope_data::{Dataset, Encoded, Example, Targets};
+use stratoscope_diagnostics::rules::{AnswersOutsideWindows, DataOfOtherHead};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::network::Files;
@@ -29,6 +30,50 @@ pub(super) fn checked<'a>(
         first,
         call,
     ))
+}
+
+/// SC0433: whether answers become targets.
+pub(super) struct Targeted {
+    rule: AnswersOutsideWindows,
+    targets: usize,
+}
+
+impl Targeted {
+    pub(super) fn new(source: &str, max_length: usize, call: &str) -> Self {
+        let rule = AnswersOutsideWindows {
+            answered: 0,
+            first: None,
+            max_length,
+            source: source.to_owned(),
+            call: call.to_owned(),
+        };
+        Self { rule, targets: 0 }
+    }
+
+    /// Counts some questions and their windows.
+    pub(super) fn add(&mut self, data: &Dataset, encoded: &Encoded) {
+        for example in &data.examples {
+            let Some([answer, ..]) = example.answers() else {
+                continue;
+            };
+            self.rule.answered += 1;
+            self.rule.first.get_or_insert_with(|| {
+                let context = example.pair.as_deref().unwrap_or_default();
+                let answer = context.get(answer.range.clone()).unwrap_or_default();
+                (example.text.clone(), answer.to_owned())
+            });
+        }
+        let windows = (0..encoded.len()).filter_map(|at| encoded.get(at));
+        // A window without the whole answer has its first token as target.
+        let with_answer =
+            windows.filter(|it| matches!(it.targets, Targets::Span([start, _]) if start > 0));
+        self.targets += with_answer.count();
+    }
+
+    /// SC0433 where there are answers, and none of them is a target.
+    pub(super) fn finding(&self) -> Option<Diagnostic> {
+        (self.rule.answered > 0 && self.targets == 0).then(|| self.rule.diagnostic())
+    }
 }
 
 /// SC0431 for a question without a text, to `predict`.

@@ -12,8 +12,8 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::labels::LabelRange;
 use super::{
-    are_numbered_alike, choices, labels, pairs, report_truncated, sets, texts, without_labels,
-    words,
+    are_numbered_alike, choices, labels, pairs, report_truncated, sets, spans, texts,
+    without_labels, words,
 };
 use crate::context::warnings::notice;
 use crate::loss::Loss;
@@ -86,19 +86,22 @@ pub(super) fn encode(
         keeps_lengths,
     };
     let mut found = texts::Found::new(stream.source(), call);
+    let mut targeted = spans::Targeted::new(stream.source(), max_length, call);
     let mut begins = words::Begins::of(stream.label_names(), stream.source(), call);
     let encoded = stream.tokenize(tokens, &mut |portion: &Dataset, encoded: &Encoded| {
         texts::in_vocabulary(files, portion, encoded, call)?;
         begins.add(&portion.examples);
         found.add_texts(portion);
         // Windows are not examples.
-        if files.task() != Task::Span {
+        if files.task() == Task::Span {
+            targeted.add(portion, encoded);
+        } else {
             found.add_tokens(portion, encoded, files.tokenizer());
         }
         Ok(())
     })?;
-    begins.finding().map_or(Ok(()), notice)?;
-    found.empty().map_or(Ok(()), notice)?;
+    let findings = [begins.finding(), targeted.finding(), found.empty()];
+    findings.into_iter().flatten().try_for_each(notice)?;
     report_truncated(encoded.report(), call)?;
     let findings = [found.unknown(), found.one_segment()];
     findings.into_iter().flatten().try_for_each(notice)?;

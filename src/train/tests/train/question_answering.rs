@@ -16,7 +16,7 @@ use stratoscope_train::{
 use tempfile::TempDir;
 
 use crate::support::{
-    assert_near_weights, cross_entropy, load, plain_args, sentences, tiny_bert, weights,
+    assert_near_weights, cross_entropy, heard, load, plain_args, sentences, tiny_bert, weights,
 };
 
 /// Texts of ten to fifty words with one of w80 to w99 among them, which is the answer to `w5`; a third has none.
@@ -49,6 +49,49 @@ fn args() -> CompileArgs {
         .optimizer(AdamW::new(0.01))
         .loss(cross_entropy())
         .metrics([exact_match(), answer_f1()])
+}
+
+/// Of data in memory and of a stream; as soon as one answer is a target, nothing is reported.
+#[test]
+fn answers_that_fit_into_no_window_are_reported() {
+    let words = |range: std::ops::Range<usize>| {
+        let words: Vec<String> = range.map(|number| format!("w{number}")).collect();
+        words.join(" ")
+    };
+    let (context, long, short) = (words(10..40), words(11..39), words(12..14));
+    let rows = [("w5 w6", &context, &long), ("w7", &context, &long)];
+    let outside = Dataset::from_questions(rows).expect("the answers are there");
+    let with_one = [("w5 w6", &context, &long), ("w7", &context, &short)];
+    let inside = Dataset::from_questions(with_one).expect("the answers are there");
+    let none = Dataset::from_questions([("w5", context.as_str(), "")]).expect("a question");
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |question: &str, answer: &str| {
+        let start = context.find(answer).expect("it is there");
+        let answers = serde_json::json!({ "text": [answer], "answer_start": [start] });
+        let row =
+            serde_json::json!({ "question": question, "context": context, "answers": answers });
+        format!("{row}\n")
+    };
+    let path = folder.path().join("questions.jsonl");
+    fs::write(&path, row("w5 w6", &long) + &row("w7", &long)).expect("room");
+    let streamed = Stream::jsonl(&path).expect("questions");
+    let model = answerer(&tiny_bert(0.0));
+    model.compile(args()).expect("valid arguments");
+    let reported = |data: Data<'_>| {
+        let fit = FitArgs::new().epochs(1).max_length(12).verbose(false);
+        let (trained, notices) = heard(&["SC0433"], || model.fit(data, fit));
+        trained.expect("it trains");
+        notices
+    };
+    for data in [outside.into_data(), streamed.into_data()] {
+        let notices = reported(data);
+        let [notice] = &notices[..] else {
+            panic!("{notices:?}");
+        };
+        assert!(notice.message.starts_with("2 questions"), "{notice}");
+    }
+    assert!(reported(inside.into_data()).is_empty());
+    assert!(reported(none.into_data()).is_empty());
 }
 
 #[test]
