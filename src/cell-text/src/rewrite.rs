@@ -12,13 +12,13 @@
 //!   cell. As an expression it becomes a block with a guard, whose type rust-analyzer can infer.
 //! - A last expression without `;` is shown by `__result!`, which needs one run of rustc; evcxr's own
 //!   way needs two.
+//! - A result of the DSL that a statement drops gets a `?`, or is looked at ([`unhandled`]).
 //! - Items, `use`, `:dep` lines and text that `syn` cannot parse stay as they are; rustc explains the
 //!   latter better.
 //!
 //! Every copied piece is recorded, so that positions in messages of rustc lead back to the cell.
 //! Nothing is formatted or reordered.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use proc_macro2::Span;
@@ -38,14 +38,17 @@ pub mod items;
 mod shape;
 pub mod statement;
 mod text;
+pub mod unhandled;
 mod written_out;
 
 pub use deep_stack::parse_deep;
 use deep_stack::{MAX_PARSED_BYTES, on_deep_stack};
 use shape::{Scope, in_braces, names, never_returns, opened_scope};
 use statement::Facts;
-use text::apply;
+use text::{Bound, Edit, apply};
 pub use text::{Rewritten, line_of};
+use unhandled::results::{Names, asks};
+use unhandled::{LOOKS, Text, Use};
 use written_out::WrittenOut;
 
 /// See [`ParsedCell::rewrite`].
@@ -76,6 +79,7 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
         edits: Vec::new(),
         bound: Bound::default(),
         functions: 0,
+        known: Names::of(&statements, cell.session_macros.names()),
         written_out: WrittenOut::of(&cell.session_macros, &statements, number),
     };
     let runs = runs(header, body);
@@ -136,20 +140,8 @@ struct Editor<'a> {
     bound: Bound,
     /// How many closures and the like are around what is visited.
     functions: usize,
+    known: Names,
     written_out: WrittenOut,
-}
-
-/// What the top-level `let`s bind.
-#[derive(Default)]
-struct Bound {
-    names: Vec<String>,
-    lines: BTreeMap<String, usize>,
-}
-
-/// Bytes of the cell and what replaces them.
-struct Edit {
-    range: Range<usize>,
-    text: String,
 }
 
 impl Editor<'_> {
@@ -176,6 +168,8 @@ impl Editor<'_> {
             let lines = (line_of(self.code, start), line_of(self.code, end));
             self.insert(start, at(lines.0, lines.1, &Facts::default()));
             self.insert(start, TIMEIT.0);
+            let edits = self.text().of_repeated(statements);
+            self.edits.extend(edits);
             self.insert(end, TIMEIT.1);
             return;
         }
@@ -227,7 +221,7 @@ impl Editor<'_> {
 
     fn statement(&mut self, statement: &Stmt, is_last: bool, shows: bool) {
         if matches!(statement, Stmt::Item(_)) {
-            return;
+            return self.unhandled(statement, Use::Elsewhere);
         }
         let range = self.range(statement.span());
         if let Some(items) = self.written_out.items_of(statement) {
@@ -254,6 +248,9 @@ impl Editor<'_> {
             return;
         }
         self.insert(range.start, at(first, last, &Facts::of(statement)));
+        if asks(&self.code[range.clone()]) {
+            self.insert(range.start, LOOKS);
+        }
         let shown = is_last && !has_semicolon;
         let is_value = shows && !never_returns(statement) && !called.is_some_and(in_braces);
         if shown && is_value {
@@ -265,9 +262,29 @@ impl Editor<'_> {
             self.insert(range.start, show);
         }
         // Between the two insertions: edits at one place keep their order.
+        let tail = match (shown, is_value) {
+            (false, _) => Use::Elsewhere,
+            (true, true) => Use::Good,
+            (true, false) => Use::Dropped,
+        };
+        self.unhandled(statement, tail);
         self.visit_stmt(statement);
         if shown {
             self.insert(range.end, if is_value { ");" } else { ";" });
+        }
+    }
+
+    /// Looks at results that the statement drops.
+    fn unhandled(&mut self, statement: &Stmt, tail: Use) {
+        let edits = self.text().of_statement(statement, tail);
+        self.edits.extend(edits);
+    }
+
+    fn text(&self) -> Text<'_> {
+        Text {
+            code: self.code,
+            base: self.base,
+            names: &self.known,
         }
     }
 
@@ -429,9 +446,14 @@ fn at(first: usize, last: usize, facts: &Facts) -> String {
 mod tests {
     use super::*;
 
-    /// Leaves out what [`statement`] tests.
+    /// Leaves out what [`statement`] and [`unhandled`] test.
     fn without_facts(text: &str) -> String {
         let text = text.replace(statement::UNCHECKED, "");
+        let text = text.replace(unhandled::LOOKED_AT.0, "");
+        let text = text.replace(
+            &format!("{}{}", unhandled::LOOKED_AT.1, unhandled::ENDS),
+            "",
+        );
         let mut parts = text.split("0/*at ");
         let mut result = parts.next().unwrap_or_default().to_owned();
         for part in parts {

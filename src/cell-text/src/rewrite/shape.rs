@@ -1,5 +1,6 @@
 //! What statements are, as far as they are rewritten in different ways.
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::{Block, Expr, Macro, MacroDelimiter, Pat, Stmt, Token};
 
@@ -34,6 +35,16 @@ pub fn opened_scope(called: &Macro) -> Option<Scope> {
         Ok(Scope { strategy, block })
     };
     operands.parse2(called.tokens.clone()).ok()
+}
+
+/// The block of `sweep!(… => { … })`.
+pub fn sweep_body(called: &Macro) -> Option<Block> {
+    if called.path.segments.last()?.ident != "sweep" {
+        return None;
+    }
+    let last = called.tokens.clone().into_iter().last()?;
+    let is_block = matches!(&last, TokenTree::Group(it) if it.delimiter() == Delimiter::Brace);
+    is_block.then(|| syn::parse2(TokenStream::from(last)).ok())?
 }
 
 /// `name! { … }` at the end of a cell defines things more often than it is a value.

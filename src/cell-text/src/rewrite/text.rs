@@ -3,7 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Bound, Edit};
+/// What the top-level `let`s bind.
+#[derive(Default)]
+pub(super) struct Bound {
+    pub(super) names: Vec<String>,
+    pub(super) lines: BTreeMap<String, usize>,
+}
+
+/// Bytes of the cell and what replaces them.
+pub(super) struct Edit {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+}
 
 /// What evcxr is given.
 #[derive(Clone, Debug)]
@@ -40,6 +51,17 @@ impl Rewritten {
             None => self.pieces.first().map_or(0, |piece| piece.original),
         }
         .min(self.original_length)
+    }
+
+    /// As [`Self::original_offset`] for the beginning of something: what was not copied stands for the beginning of what is
+    /// copied behind it.
+    pub fn original_start(&self, offset: usize) -> usize {
+        let end = |piece: &Piece| piece.rewritten + piece.length;
+        let next = self.pieces.partition_point(|piece| end(piece) <= offset);
+        match self.pieces.get(next) {
+            Some(piece) if piece.rewritten > offset => piece.original,
+            _ => self.original_offset(offset),
+        }
     }
 
     /// The bytes of the cell that these of the rewritten text are a copy of; `None`: they are not, or not all

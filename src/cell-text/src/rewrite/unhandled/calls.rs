@@ -1,0 +1,172 @@
+//! Names of what returns a result of ours.
+
+use std::collections::BTreeSet;
+
+use syn::{Expr, Path};
+
+/// The calls of the DSL.
+pub const DSL: [&str; 5] = ["compile", "fit", "start", "evaluate", "sweep"];
+
+/// Methods of the facade that return a result. Whether a method of this name is one of them is decided by its type, in the
+/// compiled cell. `tests/fallible_methods.rs` compares this list and [`SEARCHES`] with the sources.
+pub const METHODS: [&str; 104] = [
+    "activations",
+    "add_lora",
+    "all_reduce",
+    "answer",
+    "apply",
+    "assess",
+    "attention",
+    "average",
+    "averaged",
+    "batch",
+    "best",
+    "best_threshold",
+    "bins",
+    "break_when",
+    "broadcast",
+    "build",
+    "check",
+    "checksums",
+    "choose",
+    "clear_breakpoints",
+    "communication",
+    "compile",
+    "compute_each_replica",
+    "concatenate",
+    "confusion_matrix",
+    "data_map",
+    "difference",
+    "drop_examples",
+    "embed",
+    "epoch",
+    "equalize",
+    "evaluate",
+    "evaluation_gradients",
+    "fetch",
+    "fill",
+    "finish",
+    "fit",
+    "for_each_replica",
+    "fork",
+    "forked",
+    "freeze",
+    "gradient_dtype",
+    "gradients",
+    "head",
+    "hindsight",
+    "history",
+    "keep_snapshots",
+    "line",
+    "load",
+    "measure_updates",
+    "merge_lora",
+    "nearest",
+    "output",
+    "packed",
+    "placement",
+    "points",
+    "predict",
+    "predict_scaling",
+    "process",
+    "read",
+    "rename_labels",
+    "replica_update",
+    "report",
+    "resolve",
+    "restore_values",
+    "rewind",
+    "save",
+    "save_pretrained",
+    "set_accumulation",
+    "set_batch_size",
+    "set_clipping",
+    "set_learning_rate",
+    "set_masking",
+    "set_stride",
+    "set_tokenizer",
+    "shard",
+    "shuffle",
+    "similarity",
+    "skip_batch",
+    "start",
+    "step",
+    "stop",
+    "stratified_split",
+    "tokenize",
+    "tokenize_blanks",
+    "tokenize_choices",
+    "tokenize_masked",
+    "tokenize_questions",
+    "tokenize_words",
+    "unfreeze",
+    "until",
+    "update_each_replica",
+    "update_ratios",
+    "updates",
+    "variable",
+    "variable_partitioner",
+    "weights",
+    "why",
+    "with_begin_tags",
+    "with_label_names",
+    "with_labels_of",
+    "with_num_labels",
+    "with_weights",
+    "worst",
+];
+
+/// Methods of the facade that return a result, and are not looked at: a method of the standard library with this name has
+/// a warning of its own where its value is dropped, which looking at it would silence. They change nothing.
+pub const SEARCHES: [&str; 6] = ["find", "first", "repeat", "replace", "split", "values"];
+
+/// Functions whose value is dropped often, and is never a result of ours.
+const SILENT: [&str; 16] = [
+    "abort",
+    "black_box",
+    "clear_output",
+    "display",
+    "display_as",
+    "display_html",
+    "display_update",
+    "drop",
+    "exit",
+    "forget",
+    "panic_any",
+    "resume_unwind",
+    "sleep",
+    "spawn",
+    "swap",
+    "warn",
+];
+
+/// Whether `path!` is a call of the DSL; `shadowed`: macros that the notebook defines.
+pub fn is_ours(path: &Path, shadowed: &BTreeSet<String>) -> bool {
+    let names: Vec<String> = path
+        .segments
+        .iter()
+        .map(|it| it.ident.to_string())
+        .collect();
+    match names.as_slice() {
+        [name] => DSL.contains(&name.as_str()) && !shadowed.contains(name),
+        [.., library, name] => library == "stratoscope" && DSL.contains(&name.as_str()),
+        [] => false,
+    }
+}
+
+/// Whether a method of this name may return a result of ours.
+pub fn is_fallible_method(name: &str) -> bool {
+    METHODS.binary_search(&name).is_ok()
+}
+
+/// Whether a function may return a result of ours: any function may but those that are known, and constructors of values.
+pub fn is_fallible_function(function: &Expr) -> bool {
+    let Expr::Path(path) = function else {
+        return false;
+    };
+    let Some(last) = path.path.segments.last() else {
+        return false;
+    };
+    let name = last.ident.to_string();
+    !name.starts_with(char::is_uppercase) && !SILENT.contains(&name.as_str())
+}
