@@ -338,6 +338,23 @@ mod tests {
         data.tokenize(&Letters, 8).expect("the request was heard");
     }
 
+    /// As transformers encodes it: with the separator of the second text.
+    #[test]
+    fn a_pair_with_an_empty_second_text_is_a_pair() {
+        let text = "sentence1\tsentence2\tlabel\nab\t\tx\nab\tc\ty\n";
+        let read = Dataset::tsv_text("Dataset::tsv", "pairs.tsv", text).expect("two rows");
+        let made = Dataset::from_pairs([("ab", ""), ("ab", "c")]);
+        for data in [read, made] {
+            let encoded = data.tokenize(&Letters, 8).expect("pairs");
+            let shown = |at: usize| {
+                let row = encoded.get(at).expect("a row");
+                (Letters.tokens(&row.ids).concat(), row.type_ids.clone())
+            };
+            assert_eq!(shown(0), ("[ab]]".to_owned(), vec![0, 0, 0, 0, 1]));
+            assert_eq!(shown(1), ("[ab]c]".to_owned(), vec![0, 0, 0, 0, 1, 1]));
+        }
+    }
+
     #[test]
     fn what_cannot_be_tokenized_is_refused() {
         let data = Dataset::from_labelled([("abc", "x"), ("b", "y")]);
