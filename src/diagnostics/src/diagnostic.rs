@@ -5,8 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::unhandled::Watch;
 use crate::{Edit, Fix, FixKind, Profile};
 use stratoscope_render::text;
+
+mod formats;
 
 /// A range of bytes in the text of the cell as its author typed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -205,7 +208,7 @@ impl Answer {
 }
 
 /// An error, a warning or a note, as shown to its reader.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// Stable code, such as `SC0102`.
     pub code: String,
@@ -237,6 +240,10 @@ pub struct Diagnostic {
     /// this one is the error of the cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Diagnostic>,
+    /// Whether somebody has looked at it: see [`unhandled`](crate::unhandled).
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub watch: Watch,
 }
 
 /// Something drawn that belongs to the card.
@@ -265,6 +272,7 @@ impl Diagnostic {
             profile: None,
             figure: None,
             related: Vec::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -429,13 +437,6 @@ impl Diagnostic {
             }
             _ => text::visible(&self.message),
         }
-    }
-}
-
-impl fmt::Display for Diagnostic {
-    /// `SC0102: message`, one line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.one_line())
     }
 }
 

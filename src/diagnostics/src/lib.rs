@@ -34,6 +34,7 @@ pub mod render;
 pub mod rule;
 pub mod rules;
 pub mod tensorflow;
+pub mod unhandled;
 pub mod work;
 
 pub use deep_stack::on_deep_stack;
@@ -45,3 +46,4 @@ pub use fix::{Edit, Fix, FixKind};
 pub use profile::Profile;
 pub use raise::{raise, take_raised};
 pub use rule::{Entry, Rule, RulePage, Stage};
+pub use unhandled::watched;

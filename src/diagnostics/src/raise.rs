@@ -19,6 +19,14 @@ pub fn raise(diagnostic: Box<Diagnostic>) -> ! {
     panic!("{text}")
 }
 
+/// Notes the diagnostic that a panic's message is made of, as `.unwrap()` does: the standard library formats the message
+/// before it calls the hook.
+pub(crate) fn note(diagnostic: &Diagnostic) {
+    RAISED.with_borrow_mut(|raised| {
+        raised.get_or_insert_with(|| Box::new(diagnostic.clone()));
+    });
+}
+
 /// The diagnostic of the panic that this thread has just begun, for a panic hook.
 pub fn take_raised() -> Option<Box<Diagnostic>> {
     RAISED.take()
@@ -42,5 +50,17 @@ mod tests {
             Some("SC0000")
         );
         assert!(take_raised().is_none());
+    }
+
+    #[test]
+    fn an_unwrap_has_the_diagnostic_for_its_cause_and_one_line_for_its_message() {
+        let error = Diagnostic::new("SC0000", Severity::Error, "no").why("a long story");
+        let result: Result<(), _> = Err(Box::new(error));
+        let panic = std::panic::catch_unwind(|| result.unwrap()).expect_err("it panics");
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let expected = "called `Result::unwrap()` on an `Err` value: SC0000: no";
+        assert_eq!(text, Some(expected));
+        let raised = take_raised().expect("it was noted");
+        assert_eq!(raised.why, ["a long story"]);
     }
 }
