@@ -866,6 +866,9 @@ fn a_call_is_put_right_by_its_ways_out() {
         ("SC1012", "fn f() {\n    1;\n", "fn f() {\n    1;\n}\n"),
         ("SC1012", "let a = (1 + 2));", "let a = (1 + 2);"),
         ("SC1012", "let a = 1", "let a = 1;"),
+        ("SC1012", "let h = fit!(m, d)", "let h = fit!(m, d)?;"),
+        ("SC1012", "let h = fit!(m, d)?", "let h = fit!(m, d)?;"),
+        ("SC1012", "let p = m.predict(&d)", "let p = m.predict(&d);"),
     ] {
         let mut found = check_cell(text, &context);
         assert!(

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use proc_macro2::TokenStream;
 use syn::parse::Parser;
+use syn::{Expr, Stmt};
 
 use super::calls::{Found, span_of};
 use super::cell::{self, Header, MOST_PARSED};
@@ -294,6 +295,30 @@ fn checked(text: &str, mut fix: Fix) -> Fix {
     fix
 }
 
+/// Whether the value of the last statement, which lacks its `;`, is a call of the DSL.
+fn ends_in_our_call(code: &str) -> bool {
+    let whole = format!("{code};");
+    let statements = syn::Block::parse_within.parse_str(&whole);
+    let value = match statements.ok().and_then(|mut it| it.pop()) {
+        Some(Stmt::Local(local)) => local.init.map(|it| *it.expr),
+        Some(Stmt::Expr(Expr::Assign(assign), _)) => Some(*assign.right),
+        Some(Stmt::Expr(expression, _)) => Some(expression),
+        _ => None,
+    };
+    let Some(Expr::Macro(called)) = value else {
+        return false;
+    };
+    let name = called
+        .mac
+        .path
+        .segments
+        .last()
+        .map(|it| it.ident.to_string());
+    name.is_some_and(|name| {
+        ["compile", "fit", "start", "evaluate", "sweep"].contains(&name.as_str())
+    })
+}
+
 /// A cell that ends in the middle of a statement.
 fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
     let tokens = TokenStream::from_str(code).ok()?;
@@ -319,10 +344,12 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
         replacement: sign.to_owned(),
     };
     let (message, label, fix) = if expected.contains("`;`") {
+        // Without the `?` the variable would be a `Result`, and an error would be no error of the cell.
+        let end = if ends_in_our_call(code) { "?;" } else { ";" };
         let fix = Fix {
             kind: crate::FixKind::Change,
-            title: "put a `;` at its end".to_owned(),
-            edits: vec![insert(";")],
+            title: format!("put a `{end}` at its end"),
+            edits: vec![insert(end)],
         };
         (
             "the last statement has no `;` at its end",
