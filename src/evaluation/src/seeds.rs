@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use stratoscope_diagnostics::rules::Interrupted;
+use stratoscope_diagnostics::unhandled::handled;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -59,7 +60,10 @@ pub fn over_seeds<S: IntoScores>(
         |at| match run(seeds[at]) {
             Ok(result) => Ok(Ok(result.into_scores())),
             Err(problem) if at == 0 || problem.code == Interrupted::PAGE.code => Err(problem),
-            Err(problem) => Ok(Err(format!("{}: {}", problem.code, problem.message))),
+            Err(problem) => {
+                handled(&problem);
+                Ok(Err(format!("{}: {}", problem.code, problem.message)))
+            }
         },
         |at, result| {
             match result {
@@ -92,6 +96,10 @@ pub(crate) fn trials<T>(
     let mut work = Work::begin(verb, count, Unit::Things(noun));
     for trial in 0..count {
         let ended = run(trial);
+        if let Err(problem) = &ended {
+            // Reported by the caller, or by what it has made so far.
+            handled(problem);
+        }
         match work.reached(trial + 1).and(ended) {
             Ok(result) => keep(trial, result)?,
             Err(problem) if problem.code == Interrupted::PAGE.code && trial > 0 => return Ok(()),

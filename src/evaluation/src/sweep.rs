@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Instant;
 
 use stratoscope_diagnostics::rules::Interrupted;
+use stratoscope_diagnostics::unhandled::handled;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
@@ -104,6 +105,7 @@ pub fn sweep<S: IntoScores>(
                 Err(problem) if problem.code == Interrupted::PAGE.code => return Err(problem),
                 Err(problem) => {
                     let message = format!("{}: {}", problem.code, problem.message);
+                    handled(&problem);
                     first_error.get_or_insert(problem);
                     Err(message)
                 }
