@@ -2,7 +2,7 @@
 //!
 //! A cell becomes `begin(number)`, then `at(line, last_line)?` before each of its statements, and
 //! `enter`/`leave` for an expanded `scope!`. An early end calls `failed` (a `?` met an error) or `panicked`, which
-//! report it to the kernel with its line.
+//! report it to the kernel with its line. [`unused`] is called for results that a statement drops.
 
 use std::any::TypeId;
 use std::cell::{Cell, RefCell};
@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::panic::{Location, PanicHookInfo};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
-use stratoscope_diagnostics::{Diagnostic, take_raised};
+use stratoscope_diagnostics::{Diagnostic, take_raised, unhandled};
 use stratoscope_wire::ToKernel;
 
 use crate::connection;
@@ -33,6 +33,7 @@ mod scopes;
 mod shell;
 mod thread_owner;
 mod timing;
+pub mod unused;
 
 /// The variable that names the file descriptor of evcxr's own channel.
 const PROTOCOL_VARIABLE: &str = "STRATOSCOPE_PROTOCOL_FD";
@@ -102,6 +103,9 @@ pub fn begin(number: u64) {
     last_line::set(0);
     PANIC.set(None);
     *ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    // One that was formatted during a panic, and was not its cause.
+    take_raised();
+    unhandled::begin_cell();
     interrupts::clear();
     evcxr::begin();
     places::begin(number);
@@ -111,9 +115,12 @@ pub fn begin(number: u64) {
 /// Announces the statement on these lines of the cell.
 ///
 /// # Errors
-/// After an interrupt request: the statement must not run.
+/// After an interrupt request, and after a statement that has dropped an error of ours: the statement must not run.
 #[track_caller]
-pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Interrupted> {
+pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Halt> {
+    if let Some(dropped) = unhandled::end_statement() {
+        return Err(evcxr::Halt::Unhandled(dropped));
+    }
     let compiled = Location::caller();
     last_line::set(line);
     STATEMENT.set(Some(Statement {
@@ -134,6 +141,7 @@ pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
 pub(crate) use thread_owner::addressed;
 pub use timing::{clock, clocked, timeit};
+pub use unused::{dropped, looks};
 
 pub use crate::__dbg as dbg;
 pub use crate::__print as print;
@@ -175,7 +183,10 @@ pub fn panicked() {
         location: None,
     });
     let line = panic.line.or_else(statement_line);
-    connection::send(&match panic.diagnostic.or(missing) {
+    let raised = panic
+        .diagnostic
+        .map(|it| unused::with_words(it, &panic.message));
+    connection::send(&match raised.or(missing) {
         Some(diagnostic) => ToKernel::Failed {
             message: diagnostic.to_string(),
             diagnostic: Some(diagnostic),
@@ -298,6 +309,9 @@ fn as_diagnostic<T: ?Sized>(error: &T) -> Option<&Diagnostic> {
         return Some(diagnostic);
     }
     if let Some(diagnostic) = downcast::<T, Box<Diagnostic>>(error) {
+        return Some(diagnostic);
+    }
+    if let Some(evcxr::Halt::Unhandled(diagnostic)) = downcast::<T, evcxr::Halt>(error) {
         return Some(diagnostic);
     }
     if let Some(error) = downcast::<T, Box<dyn Error>>(error) {

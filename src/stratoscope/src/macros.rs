@@ -2,6 +2,9 @@
 //! its type, its documentation and its completion; an unknown argument is a missing method. In a notebook the kernel has
 //! checked the call before and reported such an argument in its own words.
 //!
+//! Each passes its result through [`watched`](crate::diagnostics::watched), so that an error that nobody looks at ends the
+//! cell.
+//!
 //! They are `macro_rules!` and not proc macros, because rust-analyzer expands these without compiling anything, so that it
 //! knows the types of the results.
 
@@ -13,9 +16,9 @@
 macro_rules! compile {
     ($model:expr $(, $($arguments:tt)*)?) => {{
         $crate::progress::ready();
-        ($model).compile($crate::__compile_arguments!(
+        $crate::diagnostics::watched(($model).compile($crate::__compile_arguments!(
             ($crate::train::CompileArgs::new()) $($($arguments)*)?
-        ))
+        )))
     }};
 }
 
@@ -27,9 +30,9 @@ macro_rules! compile {
 macro_rules! fit {
     ($model:expr, $data:expr $(, $($arguments:tt)*)?) => {{
         $crate::progress::ready();
-        ($model).fit(&$data, $crate::__fit_arguments!(
+        $crate::diagnostics::watched(($model).fit(&$data, $crate::__fit_arguments!(
             ($crate::train::FitArgs::new()) $($($arguments)*)?
-        ))
+        )))
     }};
 }
 
@@ -42,9 +45,9 @@ macro_rules! fit {
 macro_rules! start {
     ($model:expr, $data:expr $(, $($arguments:tt)*)?) => {{
         $crate::progress::ready();
-        ($model).start(&$data, $crate::__start_arguments!(
+        $crate::diagnostics::watched(($model).start(&$data, $crate::__start_arguments!(
             ($crate::train::FitArgs::new()) $($($arguments)*)?
-        ))
+        )))
     }};
 }
 
@@ -56,7 +59,9 @@ macro_rules! start {
 macro_rules! evaluate {
     ($model:expr, $data:expr $(, $name:ident = $value:expr)* $(,)?) => {{
         $crate::progress::ready();
-        ($model).evaluate(&$data, $crate::train::EvaluateArgs::new()$(.$name($value))*)
+        $crate::diagnostics::watched(
+            ($model).evaluate(&$data, $crate::train::EvaluateArgs::new()$(.$name($value))*)
+        )
     }};
 }
 
@@ -79,11 +84,11 @@ macro_rules! sweep {
     ($search:expr; $($name:ident = $values:expr),+ $(,)? => $body:block) => {{
         $(let $name: ::std::vec::Vec<_> = ::std::iter::IntoIterator::into_iter($values).collect();)+
         let axes = ::std::vec![$($crate::evaluation::Axis::new(::std::stringify!($name), &$name)),+];
-        $crate::evaluation::sweep(&$search, axes, |chosen: &[usize]| {
+        $crate::diagnostics::watched($crate::evaluation::sweep(&$search, axes, |chosen: &[usize]| {
             let mut chosen = chosen.iter().copied();
             $(let $name = ::std::clone::Clone::clone(&$name[chosen.next().unwrap_or_default()]);)+
             ::std::result::Result::Ok($body)
-        })
+        }))
     }};
     ($($name:ident = $values:expr),+ $(,)? => $body:block) => {
         $crate::sweep!($crate::evaluation::Search::grid(); $($name = $values),+ => $body)

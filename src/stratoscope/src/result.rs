@@ -1,7 +1,8 @@
 //! The display of a cell's last expression, which the kernel wraps in [`__result!`]. A value that has a card is shown as
-//! one, any other by its `Debug`, a value without `Debug` by the name of its type, and `()` not at all.
+//! one, any other by its `Debug`, a value without `Debug` by the name of its type, and `()` not at all. An error of ours is
+//! not shown: the cell fails with it.
 //!
-//! Which of the three applies is decided while the cell compiles, by method lookup: the macro calls
+//! Which of these applies is decided while the cell compiles, by method lookup: the macro calls
 //! `show` on `&&&Shown(value)`, and the compiler takes the first trait that applies while it
 //! strips one reference after the other.
 //!
@@ -22,8 +23,12 @@ macro_rules! __result {
         match &($value) {
             value => {
                 #[allow(unused_imports)]
+                use $crate::cell::unused::{Other as _, Ours as _};
+                #[allow(unused_imports)]
                 use $crate::result::{ByBundle as _, ByDebug as _, ByName as _};
-                (&&&$crate::result::Shown(value)).show()
+                if !(&$crate::cell::unused::Unused(value)).fails() {
+                    (&&&$crate::result::Shown(value)).show()
+                }
             }
         }
     };

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
+use stratoscope_diagnostics::{Diagnostic, unhandled};
 use stratoscope_wire::{KeptVariable, ToKernel};
 
 use super::{describe, interrupts};
@@ -63,11 +64,19 @@ pub(super) fn begin() {
 
 /// Why the statement that comes next does not run.
 #[derive(Debug)]
-pub struct Interrupted;
+pub enum Halt {
+    /// The interrupt button was pressed.
+    Interrupted,
+    /// The statement before it has dropped an error of ours that nobody has looked at.
+    Unhandled(Box<Diagnostic>),
+}
 
-impl Display for Interrupted {
+impl Display for Halt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("interrupted before this line")
+        match self {
+            Self::Interrupted => out.write_str("interrupted before this line"),
+            Self::Unhandled(diagnostic) => diagnostic.fmt(out),
+        }
     }
 }
 
@@ -131,17 +140,17 @@ fn guarded(statement: &mut dyn FnMut()) -> bool {
 pub fn stops(line: u32, last_line: u32) -> bool {
     match super::at(line, last_line) {
         Ok(()) => false,
-        Err(interrupted) => {
-            let CellError(()) = interrupted.into();
+        Err(halt) => {
+            let CellError(()) = halt.into();
             true
         }
     }
 }
 
 /// Whether the interrupt button was pressed before the next statement.
-pub(super) fn interruption() -> Result<(), Interrupted> {
+pub(super) fn interruption() -> Result<(), Halt> {
     match interrupts::requested() {
-        true => Err(Interrupted),
+        true => Err(Halt::Interrupted),
         false => Ok(()),
     }
 }
@@ -152,10 +161,14 @@ pub(super) fn note_panic() {
 }
 
 /// Called before the function of a cell returns. If the cell ended early, sends the variables that it keeps to the
-/// kernel, with their declarations.
+/// kernel, with their declarations. A cell that went to its end keeps all of them, also if it fails now, with an error that
+/// nobody has looked at.
 #[inline(never)]
 pub fn finished(store: &mut VariableStore) -> &mut VariableStore {
     let is_over = STATE.replace(State::Runs) == State::Over;
+    if !is_over && let Some(error) = unhandled::end_cell() {
+        super::failed(&*error);
+    }
     let kept = store.variables.iter_mut().filter_map(|(name, variable)| {
         let Kept {
             type_name,
