@@ -12,7 +12,7 @@ use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
-use crate::metric::Tallies;
+use crate::metric::{Tallies, names};
 use crate::model::Model;
 use crate::model::agreement;
 use crate::model::receipt::receipt;
@@ -31,7 +31,8 @@ impl<N: Network> Model<N> {
     /// All problems together, the first one as the error, the others related to it: SC0201 for a
     /// model outside the live strategy's scope, SC0102 for `steps_per_execution` above 1 without a
     /// scope, SC0103, SC0105, SC0116, SC0118 for the arguments, SC0202 for an optimizer of another
-    /// model. SC0121 alone in a callback of the model's own run.
+    /// model. SC0121 alone in a callback of the model's own run. The settings of an earlier `compile` then stay; the
+    /// diagnostic names them.
     #[track_caller]
     pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
         (self.calls.compile)(self, args, Origin::current())
@@ -39,24 +40,38 @@ impl<N: Network> Model<N> {
 
     pub(crate) fn compile_from(
         &self,
-        mut args: CompileArgs,
+        args: CompileArgs,
         compiled_at: Origin,
     ) -> Result<CompileReceipt> {
         begin_call();
         let mut state = self.free_state("compile")?;
+        let before = state.compiled.clone();
+        let receipt = self.compile_state(&mut state, args, compiled_at);
+        receipt.map_err(|problem| match (before, &state.compiled) {
+            (Some(before), Some(now)) if Arc::ptr_eq(&before, now) => still_in_force(problem, now),
+            _ => problem,
+        })
+    }
+
+    fn compile_state(
+        &self,
+        state: &mut ModelState<N>,
+        mut args: CompileArgs,
+        compiled_at: Origin,
+    ) -> Result<CompileReceipt> {
         // A model without variables is placed by this call; the variables of any other have their place.
         let adopts = state.to_be_bound(&args.strategy);
         let outside = match &adopts {
-            None => outside_its_scope(&state, &args.strategy)?,
+            None => outside_its_scope(state, &args.strategy)?,
             Some(_) => None,
         };
         let is_outside = outside.is_some();
         let mut findings = Findings::default();
         findings.problems.extend(outside);
         findings.problems.append(&mut args.problems);
-        findings.check_owner(&state, &args, &self.shared().identity, is_outside);
-        let counts = findings.counts(&state, &args);
-        findings.check_agreement(&state, &args);
+        findings.check_owner(state, &args, &self.shared().identity, is_outside);
+        let counts = findings.counts(state, &args);
+        findings.check_agreement(state, &args);
         if let Some(problem) = problem::together(findings.problems) {
             return Err(problem);
         }
@@ -87,10 +102,25 @@ impl<N: Network> Model<N> {
             frozen: state.frozen(),
         }));
         state.saved_run = None;
-        let mut receipt = receipt(&mut state)?;
-        receipt.settings.extend(note_on_scope(&state));
+        let mut receipt = receipt(state)?;
+        receipt.settings.extend(note_on_scope(state));
         Ok(receipt)
     }
+}
+
+/// The error of a `compile!` on a model that was compiled before. As in Keras the earlier settings stay: without them a run
+/// that waits could not go on. The card names them, so that a `fit!` after the error is no surprise.
+fn still_in_force(problem: Box<Diagnostic>, settings: &Compiled) -> Box<Diagnostic> {
+    let mut shown = settings.optimizer.to_string();
+    if let Some(loss) = settings.loss {
+        shown.push_str(&format!(", loss {loss}"));
+    }
+    if !settings.metrics.is_empty() {
+        let metrics = names(&settings.metrics).join(", ");
+        shown.push_str(&format!(", metrics {metrics}"));
+    }
+    let why = "this `compile!` has changed nothing: `fit!` would train with the settings of the one before";
+    Box::new(problem.why(why).evidence("still in force", shown))
 }
 
 /// The counts of `compile!`, checked.

@@ -55,6 +55,28 @@ fn arguments_are_checked_together() {
         .expect("valid");
 }
 
+/// A `fit` after the error would train with the settings of the call before, so the error names them.
+#[test]
+fn a_refused_call_names_the_settings_that_stay() {
+    let model = model();
+    let in_force = || {
+        let args = CompileArgs::new().optimizer("adma").loss(cross_entropy());
+        let finding = refused(model.compile(args), &["SC0105"]);
+        let mut evidence = finding.evidence.into_iter();
+        evidence
+            .find(|it| it.name == "still in force")
+            .map(|it| it.value)
+    };
+    assert_eq!(in_force(), None, "no call has set anything");
+    let args = CompileArgs::new().optimizer("sgd").loss(cross_entropy());
+    model.compile(args.metrics([accuracy()])).expect("valid");
+    let settings = in_force().expect("the model has settings");
+    assert!(settings.starts_with("SGD::new("), "{settings}");
+    for part in ["loss SparseCategoricalCrossentropy", "metrics accuracy"] {
+        assert!(settings.contains(part), "{settings}");
+    }
+}
+
 /// Loss and metrics against the head: 3 outputs, then 1.
 #[test]
 fn losses_and_metrics_fit_the_head() {
