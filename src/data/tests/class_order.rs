@@ -34,13 +34,10 @@ fn write(path: &Path, columns: Vec<(&str, ArrayRef)>, features: Option<&serde_js
         writer.close().expect("room");
         return;
     }
-    let facts = metadata.map(|it| ("huggingface".to_owned(), it));
-    let schema = Schema::new_with_metadata(
-        rows.schema().fields().clone(),
-        facts
-            .into_iter()
-            .collect::<std::collections::HashMap<_, _>>(),
-    );
+    let facts = metadata.map(|it| ("huggingface", it)).into_iter();
+    let facts: std::collections::HashMap<String, String> =
+        facts.map(|(key, value)| (key.to_owned(), value)).collect();
+    let schema = Schema::new_with_metadata(rows.schema().fields().clone(), facts);
     let schema = Arc::new(schema);
     let rows = RecordBatch::try_new(Arc::clone(&schema), rows.columns().to_vec());
     let mut writer = StreamWriter::try_new(file, &schema).expect("a schema");

@@ -1,10 +1,18 @@
-//! Parquet files that pyarrow wrote (`files/make.py`), and damaged ones.
+//! Parquet files that pyarrow wrote (`files/make.py`), those of `parquet` in every compression, and damaged ones.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use arrow_array::types::Int8Type;
+use arrow_array::{
+    ArrayRef, BinaryArray, DictionaryArray, LargeStringArray, RecordBatch, StringViewArray,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
-use stratoscope_data::{Columns, Dataset, Label};
+use stratoscope_data::{Columns, Dataset, Label, Stream};
 use stratoscope_diagnostics::Diagnostic;
 
 fn path(name: &str) -> PathBuf {
@@ -107,6 +115,53 @@ fn questions_with_answers() {
 }
 
 #[test]
+fn every_compression_and_layout_of_texts() {
+    let texts = (0..1000).map(|row| format!("the same words again and again, number {}", row % 50));
+    let texts: Vec<String> = texts.collect();
+    let labels = (0..1000).map(|row| [Some("mail"), Some("games"), None][row % 3]);
+    let labels: DictionaryArray<Int8Type> = labels.collect();
+    let columns: [(&str, ArrayRef); 4] = [
+        ("views", Arc::new(StringViewArray::from_iter_values(&texts))),
+        (
+            "large",
+            Arc::new(LargeStringArray::from_iter_values(&texts)),
+        ),
+        ("bytes", Arc::new(BinaryArray::from_iter_values(&texts))),
+        ("label", Arc::new(labels)),
+    ];
+    let rows = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.parquet");
+    for compression in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(Default::default()),
+        Compression::BROTLI(Default::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(Default::default()),
+    ] {
+        let options = WriterProperties::builder()
+            .set_compression(compression)
+            .set_max_row_group_row_count(Some(300));
+        let file = File::create(&path).expect("room");
+        let writer = ArrowWriter::try_new(file, rows.schema(), Some(options.build()));
+        let mut writer = writer.expect("a schema");
+        writer.write(&rows).expect("room");
+        writer.close().expect("room");
+        for column in ["views", "large", "bytes"] {
+            let columns = Columns::new().text(column).label("label").drop_missing();
+            let data = Dataset::parquet_with(&path, &columns).expect("rows");
+            assert_eq!(data.class_counts(), [333, 334], "{compression}");
+            assert_eq!((&data[666].text, data[666].line), (&texts[999], Some(1000)));
+            let stream = Stream::parquet_with(&path, &columns).expect("rows");
+            let streamed = stream.first(usize::MAX).expect("rows");
+            assert_eq!(data.examples, streamed.examples, "{compression}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_file_of_rows() {
     assert_eq!(refused(Dataset::parquet(path("empty.parquet"))).0, "SC0914");
     assert_eq!(refused(Dataset::parquet(path("none.parquet"))).0, "SC0911");
@@ -140,7 +195,9 @@ proptest! {
     /// Changed bytes are read or refused; nothing panics, and nothing takes memory without end.
     #[test]
     fn damaged_files(
-        name in prop::sample::select(vec!["reviews.parquet", "words.parquet", "questions.parquet"]),
+        name in prop::sample::select(vec![
+            "reviews.parquet", "words.parquet", "questions.parquet", "polars.parquet",
+        ]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = fs::read(path(name)).expect("the file");
@@ -152,5 +209,8 @@ proptest! {
         let damaged = folder.path().join(name);
         fs::write(&damaged, bytes).expect("it can be written to");
         let _ = Dataset::parquet(&damaged);
+        if let Ok(stream) = Stream::parquet(&damaged) {
+            let _ = stream.first(usize::MAX);
+        }
     }
 }

@@ -223,6 +223,35 @@ fn patterns_without_a_file_and_files_of_different_kinds() {
     );
 }
 
+/// A reader of any format.
+type Reader = fn(&Path) -> Result<Dataset, Box<Diagnostic>>;
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let readers: [Reader; 8] = [
+        |path| Dataset::csv(path),
+        |path| Dataset::tsv(path),
+        |path| Dataset::jsonl(path),
+        |path| Dataset::text(path),
+        |path| Dataset::conll(path),
+        |path| Dataset::squad(path),
+        |path| Dataset::arrow(path),
+        |path| Dataset::parquet(path),
+    ];
+    for (number, read) in readers.iter().enumerate() {
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let problem = read(path).expect_err("it has no end");
+            let shown = format!("{problem:?}");
+            assert!(shown.contains("a device or a pipe"), "{number}: {shown}");
+        }
+    }
+}
+
 #[test]
 fn parts_of_data_sets() {
     let rows = Dataset::from_rows(["a", "b", "c", "d", "e"], ["x", "y", "x", "y", "x"]).unwrap();

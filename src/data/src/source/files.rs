@@ -1,5 +1,6 @@
 //! One file, or all files that a pattern names: `logs/*.csv`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +43,16 @@ pub(super) fn read<R: Into<FileRows>>(
     path: &Path,
     one: impl Fn(&Path) -> Result<R>,
 ) -> Result<Dataset> {
+    read_all(call, path, named(call, path)?, one)
+}
+
+/// [`read`] of the files that a path stands for.
+pub(super) fn read_all<R: Into<FileRows>>(
+    call: &str,
+    path: &Path,
+    files: Vec<PathBuf>,
+    one: impl Fn(&Path) -> Result<R>,
+) -> Result<Dataset> {
     let of_file = |path: &Path| -> Result<FileRows> {
         let mut rows: FileRows = one(path)?.into();
         let file: Arc<str> = path.to_string_lossy().into();
@@ -50,11 +61,11 @@ pub(super) fn read<R: Into<FileRows>>(
         }
         Ok(rows)
     };
-    if !is_pattern(path) {
+    if files == [path] {
         return of_file(path).map(|rows| rows.data);
     }
     let (mut parts, mut order) = (Vec::new(), ClassOrder::default());
-    for file in named(call, path)? {
+    for file in files {
         let FileRows { data, class_names } = of_file(&file)?;
         if let Some(names) = class_names {
             let name = file.to_string_lossy();
@@ -68,6 +79,22 @@ pub(super) fn read<R: Into<FileRows>>(
         Some(names) => whole.with_label_names(&names),
         None => Ok(whole),
     }
+}
+
+/// Opens a file that has an end. A pipe waits for its writer and a device goes on for ever, beyond any interrupt.
+///
+/// # Errors
+/// What the system says of the file, or what it is instead.
+pub(super) fn open(path: &Path) -> std::result::Result<File, String> {
+    let metadata = path.metadata().map_err(|error| error.to_string())?;
+    if metadata.is_dir() {
+        return Err("it is a folder, not a file".to_owned());
+    }
+    if !metadata.is_file() {
+        let reason = "it is no regular file but a device or a pipe: write its content to a file";
+        return Err(reason.to_owned());
+    }
+    File::open(path).map_err(|error| error.to_string())
 }
 
 fn is_pattern(path: &Path) -> bool {
@@ -121,8 +148,9 @@ fn neighbors(pattern: &Path) -> String {
     let files = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut files: Vec<String> = files.take(MOST).collect();
     files.sort();
-    match files.is_empty() {
-        true => format!("`{name}` has no file"),
-        false => format!("`{name}` has {}", text::names(&files, 8)),
+    if files.is_empty() {
+        format!("`{name}` has no file")
+    } else {
+        format!("`{name}` has {}", text::names(&files, 8))
     }
 }

@@ -3,6 +3,7 @@
 
 mod arrow;
 pub(crate) mod choices;
+mod columnar;
 mod columns;
 mod conll;
 mod csv;
@@ -13,12 +14,10 @@ mod jsonl;
 mod lines;
 mod parquet;
 mod records;
-mod row_groups;
 mod squad;
 mod tsv;
-mod typed_rows;
+mod values;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -39,14 +38,13 @@ pub use debian::{debian_entities, debian_pairs, debian_questions, debian_section
 pub use glue::Glue;
 
 pub(crate) use self::csv::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
-pub(crate) use arrow::BatchRows;
+pub(crate) use arrow::files_of as arrow_files;
+pub(crate) use columnar::{ReadAs, TypedFile, TypedRows};
 pub(crate) use columns::{Chosen, LabelColumn, Missing};
 pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
 pub(crate) use files::named as files_named;
 pub(crate) use jsonl::{json_keys, json_values, question_columns};
-pub(crate) use row_groups::GroupRows;
 pub(crate) use squad::{Paragraph, Question};
-pub(crate) use typed_rows::{ReadAs, TypedFile, TypedRows};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.
@@ -259,19 +257,16 @@ impl Table {
 fn read_text(call: &'static str, path: &Path) -> Result<String> {
     let name = path.display().to_string();
     let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let file = files::open(path).map_err(unreadable)?;
     let metadata = file
         .metadata()
         .map_err(|error| unreadable(error.to_string()))?;
-    if metadata.is_dir() {
-        return Err(unreadable("it is a folder, not a file".to_owned()));
-    }
     let too_large = format!("it is larger than {} GiB", LARGEST_FILE_BYTES >> 30);
     if metadata.len() > LARGEST_FILE_BYTES {
         return Err(unreadable(too_large));
     }
     let mut bytes = Vec::new();
-    // A pipe or a growing file has no length to check in advance, so reading is limited too.
+    // A file may grow while it is read.
     file.take(LARGEST_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;

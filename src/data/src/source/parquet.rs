@@ -1,27 +1,32 @@
-//! Parquet files, as Hugging Face's `datasets` and pandas write them. Only the columns that are needed are read.
+//! Parquet files, as Hugging Face's `datasets`, pandas and polars write them. Only the columns that are needed are read, and
+//! of these the pages that hold the rows: those before them are passed over by their headers.
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::file::metadata::ParquetMetaData;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
-use parquet::schema::types::Type;
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::ColumnChunkMetaData;
 use stratoscope_diagnostics::Result;
-use stratoscope_render::text;
 
-use super::records::{METADATA, RecordColumn, Records, Rows, Value, class_names};
-use super::{Columns, LARGEST_FILE_BYTES, Reading, files};
+use super::columnar::{Batches, ColumnarFile, Read, Starts, WholeFile, column_of, decoded};
+use super::records::{METADATA, Records, class_names};
+use super::{Columns, files};
 use crate::dataset::Dataset;
-use crate::problem;
 
 const CALL: &str = "Dataset::parquet";
+/// Rows that are decoded together.
+const BATCH_ROWS: usize = 256;
+const DAMAGED: &str = "it is a damaged Parquet file";
 
 impl Dataset {
-    /// Reads a Parquet file, compressed with Snappy, gzip or zstd or not at all. What its columns are decides what is made:
-    /// lists `tokens` and `ner_tags` are tagged words; `question`, `context` and `answers` are questions; else the
+    /// Reads a Parquet file, compressed with Snappy, gzip, zstd, LZ4 or Brotli or not at all. Its columns decide what is
+    /// made: lists `tokens` and `ner_tags` are tagged words; `question`, `context` and `answers` are questions; else the
     /// columns of texts and labels have common names (see [`Columns`]). In messages a row is a line, counted from 1.
     ///
     /// # Errors
@@ -29,8 +34,8 @@ impl Dataset {
     /// answer that does not stand where the file says, SC0914 if there is no row.
     pub fn parquet(path: impl AsRef<Path>) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
-            let (records, mut rows) = open(path)?;
-            records.dataset(&mut rows)
+            let file = WholeFile::open(CALL, path, look_through)?;
+            file.records().dataset(&file)
         })
     }
 
@@ -40,179 +45,152 @@ impl Dataset {
     /// As [`Self::parquet`].
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
-            let (records, mut rows) = open(path)?;
-            records.table(&mut rows, columns)
+            let file = WholeFile::open(CALL, path, look_through)?;
+            file.records().table(&file, columns)
         })
     }
 }
 
-/// The rows of an open file.
-struct ParquetRows {
-    reader: SerializedFileReader<fs::File>,
-    /// Its columns, as trees of types.
-    columns: Vec<Arc<Type>>,
+/// A file whose metadata was read.
+struct ParquetFile {
+    metadata: ArrowReaderMetadata,
+    records: Records,
+    starts: Starts,
+    /// How many bytes of chunks stand before each row group, and how many there are.
+    bytes: Vec<u64>,
 }
 
-fn open(path: &Path) -> Result<(Records, ParquetRows)> {
-    let source = path.display().to_string();
-    let unreadable = |reason: String| problem::unreadable(CALL, &source, None, reason);
-    let file = fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let metadata = file.metadata();
-    let metadata = metadata.map_err(|error| unreadable(error.to_string()))?;
-    if !metadata.is_file() {
-        let reason = "it is not a file: rows of Parquet are read from one file at a time";
-        return Err(unreadable(reason.to_owned()));
-    }
-    let reader = begin(file).map_err(unreadable)?;
-    let schema = reader.metadata().file_metadata().schema();
-    let columns = schema.get_fields().to_vec();
-    let records = records_of(reader.metadata(), source, CALL);
-    Ok((records, ParquetRows { reader, columns }))
-}
-
-/// What is said of a file whose reader gives up.
-pub(super) const DAMAGED: &str = "it is a damaged Parquet file";
-
-/// What is wrong with columns of more than this many bytes, as they are in memory.
-pub(super) fn larger_than(bytes: u64) -> String {
-    format!(
-        "the columns that are needed hold more than {} GiB",
-        bytes >> 30
-    )
-}
-
-/// Reads what a file says of itself, or says why it cannot be read.
-pub(super) fn begin(file: fs::File) -> std::result::Result<SerializedFileReader<fs::File>, String> {
-    // The reader maps no memory, but what it says of damaged files is not always an error.
-    let reader = catch_unwind(AssertUnwindSafe(|| SerializedFileReader::new(file)));
-    match reader {
-        Ok(Ok(reader)) => Ok(reader),
-        Ok(Err(error)) => Err(format!("it is no Parquet file: {}", reason_of(&error))),
-        Err(_) => Err(DAMAGED.to_owned()),
-    }
-}
-
-/// The columns of a file, and the names of its classes.
-pub(super) fn records_of(
-    metadata: &ParquetMetaData,
-    source: String,
+/// Reads what a file says of itself.
+pub(super) fn look_through(
+    file: File,
     call: &'static str,
-) -> Records {
-    let schema = metadata.file_metadata();
-    let facts = schema.key_value_metadata().into_iter().flatten();
+    source: &str,
+) -> Read<Arc<dyn ColumnarFile>> {
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    // The types of Parquet are enough. The description of Arrow's types that some writers add would have to be believed.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = decoded(
+        || ArrowReaderMetadata::load(&file, options),
+        "it is no Parquet file",
+    )?;
+    let groups = metadata.metadata().row_groups();
+    let chunks = groups.iter().flat_map(|group| group.columns());
+    if !chunks.clone().all(|chunk| is_in_file(chunk, length)) {
+        return Err(DAMAGED.to_owned());
+    }
+    let rows = groups
+        .iter()
+        .map(|group| usize::try_from(group.num_rows()).ok());
+    let starts = Starts::of(rows).ok_or(DAMAGED)?;
+    let sizes = groups.iter().map(|group| group.columns());
+    let sizes = sizes.map(|chunks| chunks.iter().map(|it| size(it.compressed_size())).sum());
+    let mut bytes = vec![0_u64];
+    bytes.extend(sizes.scan(0_u64, |before, size: u64| {
+        *before = before.saturating_add(size);
+        Some(*before)
+    }));
+    let of_file = metadata.metadata().file_metadata();
+    let facts = of_file.key_value_metadata().into_iter().flatten();
     let facts = facts.filter(|fact| fact.key == METADATA);
     let names = facts.filter_map(|fact| class_names(fact.value.as_deref()?));
-    let columns = schema.schema().get_fields().iter();
-    let columns = columns.map(|column| RecordColumn {
-        name: column.name().to_owned(),
-        is_nested: column.is_group(),
-    });
-    Records {
+    let fields = metadata.schema().fields();
+    // A structure without columns would shift the numbers of the columns after it.
+    if fields.len() != of_file.schema().get_fields().len() {
+        return Err(DAMAGED.to_owned());
+    }
+    let records = Records {
         names: names.flatten().collect(),
-        source,
+        source: source.to_owned(),
         call,
-        columns: columns.collect(),
-    }
+        columns: fields.iter().map(|field| column_of(field)).collect(),
+    };
+    Ok(Arc::new(ParquetFile {
+        records,
+        starts,
+        bytes,
+        metadata,
+    }))
 }
 
-impl Rows for ParquetRows {
-    fn each(
-        &mut self,
-        records: &Records,
-        wanted: &[usize],
-        each: &mut dyn FnMut(usize, &[Value]) -> Result<()>,
-    ) -> Result<()> {
-        let metadata = self.reader.metadata();
-        let groups = metadata.row_groups().iter();
-        let roots = metadata.file_metadata().schema_descr();
+/// Whether a chunk stands where the file says: its bytes are asked for in memory.
+fn is_in_file(chunk: &ColumnChunkMetaData, length: u64) -> bool {
+    let first = chunk.dictionary_page_offset();
+    let first = first.unwrap_or_else(|| chunk.data_page_offset());
+    let (Ok(first), Ok(bytes)) = (u64::try_from(first), u64::try_from(chunk.compressed_size()))
+    else {
+        return false;
+    };
+    first.checked_add(bytes).is_some_and(|end| end <= length)
+}
+
+/// A size, which is no size if it is negative.
+fn size(bytes: i64) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+impl ColumnarFile for ParquetFile {
+    fn records(&self) -> &Records {
+        &self.records
+    }
+
+    fn starts(&self) -> &Starts {
+        &self.starts
+    }
+
+    fn bytes_before(&self, part: usize) -> u64 {
+        self.bytes[part]
+    }
+
+    fn bytes_in_memory(&self, columns: &[usize]) -> u64 {
+        let roots = self.metadata.parquet_schema();
+        let groups = self.metadata.metadata().row_groups().iter();
         let chunks = groups.flat_map(|group| group.columns().iter().enumerate());
-        let chunks = chunks.filter(|(leaf, _)| wanted.contains(&roots.get_column_root_idx(*leaf)));
-        let bytes: u64 = chunks
-            .map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or(u64::MAX))
-            .fold(0, u64::saturating_add);
-        if bytes > LARGEST_FILE_BYTES {
-            return Err(records.unreadable(None, larger_than(LARGEST_FILE_BYTES)));
-        }
-        // A row of the projection has its fields in the order of the file.
-        let mut places = wanted.to_vec();
-        places.sort_unstable();
-        let order = wanted
-            .iter()
-            .map(|it| places.partition_point(|other| other < it));
-        let order: Vec<usize> = order.collect();
-        let fields = places.iter().map(|&place| Arc::clone(&self.columns[place]));
-        let projection = Type::group_type_builder(metadata.file_metadata().schema().name())
-            .with_fields(fields.collect())
-            .build();
-        let damaged = |row| records.unreadable(row, DAMAGED);
-        let rows = projection.and_then(|it| self.reader.get_row_iter(Some(it)));
-        let mut rows = rows.map_err(|error| records.unreadable(None, reason_of(&error)))?;
-        let mut reading = Reading::begin(usize::try_from(bytes).unwrap_or(usize::MAX));
-        let (mut row, mut read) = (0, 0_u64);
-        loop {
-            reading.row(usize::try_from(read).unwrap_or(usize::MAX))?;
-            let next = catch_unwind(AssertUnwindSafe(|| rows.next()));
-            let fields = match next {
-                Ok(None) => break,
-                Ok(Some(Ok(fields))) => fields,
-                Ok(Some(Err(error))) => {
-                    return Err(records.unreadable(Some(row), reason_of(&error)));
+        let chunks = chunks.filter(|(leaf, _)| columns.contains(&roots.get_column_root_idx(*leaf)));
+        let sizes = chunks.map(|(_, chunk)| size(chunk.uncompressed_size()));
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    fn batches(
+        self: Arc<Self>,
+        file: File,
+        columns: &[usize],
+        first: usize,
+    ) -> Read<Box<dyn Batches>> {
+        let groups = self.metadata.metadata().num_row_groups();
+        let group = self.starts.part_of(first);
+        let before = if group < groups {
+            first - self.starts.rows_of(group).start
+        } else {
+            0
+        };
+        let reader = decoded(
+            || {
+                let metadata = self.metadata.clone();
+                let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+                let roots = columns.iter().copied();
+                let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
+                let reader = reader
+                    .with_projection(mask)
+                    .with_row_groups((group..groups).collect())
+                    .with_batch_size(BATCH_ROWS);
+                match before {
+                    0 => reader.build(),
+                    before => reader.with_offset(before).build(),
                 }
-                Err(_) => return Err(damaged(Some(row))),
-            };
-            let values: Vec<Value> = fields.get_column_iter().map(|(_, it)| value(it)).collect();
-            read += values.iter().map(Value::size).sum::<u64>();
-            // Few bytes of a file may stand for many rows.
-            if read > LARGEST_FILE_BYTES {
-                return Err(records.unreadable(None, larger_than(LARGEST_FILE_BYTES)));
-            }
-            let ordered = order.iter();
-            let ordered = ordered.map(|&at| values.get(at).cloned().unwrap_or(Value::Nothing));
-            each(row, &ordered.collect::<Vec<_>>())?;
-            row += 1;
-        }
-        reading.finished();
-        match row {
-            0 => Err(problem::empty(&records.source, CALL)),
-            _ => Ok(()),
-        }
+            },
+            DAMAGED,
+        )?;
+        Ok(Box::new(GroupBatches { reader }))
     }
 }
 
-/// A value as all formats have it.
-pub(super) fn value(field: &Field) -> Value {
-    match field {
-        Field::Null => Value::Nothing,
-        Field::Str(text) => Value::Text(text.clone()),
-        Field::Bytes(bytes) => Value::Bytes(bytes.data().to_vec()),
-        Field::Byte(value) => Value::Integer((*value).into()),
-        Field::Short(value) => Value::Integer((*value).into()),
-        Field::Int(value) => Value::Integer((*value).into()),
-        Field::Long(value) => Value::Integer(*value),
-        Field::UByte(value) => Value::Integer((*value).into()),
-        Field::UShort(value) => Value::Integer((*value).into()),
-        Field::UInt(value) => Value::Integer((*value).into()),
-        Field::ULong(value) => match i64::try_from(*value) {
-            Ok(value) => Value::Integer(value),
-            Err(_) => Value::Shown(value.to_string()),
-        },
-        Field::Bool(value) => Value::Shown(value.to_string()),
-        Field::Float(value) => Value::Shown(value.to_string()),
-        Field::Double(value) => Value::Shown(value.to_string()),
-        Field::ListInternal(list) => Value::List(list.elements().iter().map(value).collect()),
-        Field::Group(row) => {
-            let parts = row.get_column_iter();
-            let parts = parts.map(|(name, field)| (name.clone(), value(field)));
-            Value::Structure(parts.collect())
-        }
-        Field::MapInternal(_) => Value::Structure(Vec::new()),
-        other => Value::Shown(other.to_string()),
-    }
+/// The batches of the row groups from one on.
+struct GroupBatches {
+    reader: ParquetRecordBatchReader,
 }
 
-/// What the reader says, without saying that it is about Parquet.
-pub(super) fn reason_of(error: &parquet::errors::ParquetError) -> String {
-    let reason = error.to_string();
-    let reason = reason.strip_prefix("Parquet error: ").unwrap_or(&reason);
-    text::excerpt(reason, 200)
+impl Batches for GroupBatches {
+    fn next(&mut self) -> Read<Option<RecordBatch>> {
+        decoded(|| self.reader.next().transpose(), DAMAGED)
+    }
 }

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use serde_json::Value as Json;
 use stratoscope_diagnostics::Result;
 
+use super::columnar::{ReadAs, WholeFile};
 use super::columns::LabelColumn;
 use super::files::FileRows;
 use super::jsonl::question_columns;
 use super::squad::Question;
-use super::typed_rows::ReadAs;
+use super::values::Value;
 use super::{Columns, Table, TableRow};
 use crate::annotation;
 use crate::dataset::{Dataset, SkippedRows};
@@ -24,45 +25,13 @@ const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
 /// What the metadata of `datasets` is called.
 pub(super) const METADATA: &str = "huggingface";
 
-/// A value of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
-    /// Null.
-    Nothing,
-    /// A text.
-    Text(String),
-    /// Bytes that may be a text.
-    Bytes(Vec<u8>),
-    /// A whole number.
-    Integer(i64),
-    /// Anything else that is shown as it is: a number, yes or no, a date.
-    Shown(String),
-    /// A list.
-    List(Vec<Value>),
-    /// Values with names.
-    Structure(Vec<(String, Value)>),
-}
-
-impl Value {
-    /// About what it takes in memory.
-    pub(super) fn size(&self) -> u64 {
-        const FIXED: u64 = 32;
-        FIXED
-            + match self {
-                Self::Nothing | Self::Integer(_) => 0,
-                Self::Text(text) | Self::Shown(text) => text.len() as u64,
-                Self::Bytes(bytes) => bytes.len() as u64,
-                Self::List(values) => values.iter().map(Self::size).sum(),
-                Self::Structure(values) => values.iter().map(|(_, value)| value.size()).sum(),
-            }
-    }
-}
-
 /// A column of a file.
 pub(crate) struct RecordColumn {
     pub(super) name: String,
     /// Whether its values are lists or structures.
     pub(super) is_nested: bool,
+    /// What its values are, if they are not read: `maps`.
+    pub(super) unreadable: Option<&'static str>,
 }
 
 /// What a file says about its rows.
@@ -76,23 +45,9 @@ pub(crate) struct Records {
     pub(super) names: HashMap<String, Vec<String>>,
 }
 
-/// The rows of a file.
-pub(super) trait Rows {
-    /// Goes through all rows; `each` gets the number of the row, from 0, and its values in the order of `wanted`.
-    ///
-    /// # Errors
-    /// SC0911 for a file that is damaged, SC0914 for one without rows, SC0520 after an interrupt; what `each` ends with.
-    fn each(
-        &mut self,
-        records: &Records,
-        wanted: &[usize],
-        each: &mut dyn FnMut(usize, &[Value]) -> Result<()>,
-    ) -> Result<()>;
-}
-
 impl Records {
     /// The data set that the columns make.
-    pub(super) fn dataset(&self, rows: &mut dyn Rows) -> Result<FileRows> {
+    pub(super) fn dataset(&self, rows: &WholeFile) -> Result<FileRows> {
         if let Some([words, tags]) = self.words_and_tags() {
             return self.sentences(rows, words, tags);
         }
@@ -132,7 +87,7 @@ impl Records {
     }
 
     /// Texts with labels.
-    pub(super) fn table(&self, rows: &mut dyn Rows, columns: &Columns) -> Result<FileRows> {
+    pub(super) fn table(&self, rows: &WholeFile, columns: &Columns) -> Result<FileRows> {
         let header = self.columns.iter().map(|it| it.name.clone());
         let chosen = columns.choose(self.call, &self.source, &header.collect::<Vec<_>>())?;
         let wanted = chosen.columns();
@@ -141,7 +96,7 @@ impl Records {
                 || matches!(chosen.label, LabelColumn::Several(label) if label == column)
         };
         let mut found = Vec::new();
-        rows.each(self, &wanted, &mut |row, values| {
+        rows.each(&wanted, &mut |row, values| {
             let fields = wanted.iter().zip(values);
             let fields = fields.map(|(&column, value)| match value {
                 Value::List(_) if is_list(column) => self.list_as_json(row, column, value),
@@ -170,9 +125,9 @@ impl Records {
         }
     }
 
-    fn sentences(&self, rows: &mut dyn Rows, words: usize, tags: usize) -> Result<FileRows> {
+    fn sentences(&self, rows: &WholeFile, words: usize, tags: usize) -> Result<FileRows> {
         let mut sentences = Vec::new();
-        rows.each(self, &[words, tags], &mut |row, values| {
+        rows.each(&[words, tags], &mut |row, values| {
             let texts = |at: usize, column| -> Result<Vec<String>> {
                 let values = self.elements(row, column, &values[at])?.iter();
                 values
@@ -204,9 +159,9 @@ impl Records {
         }
     }
 
-    fn questions(&self, rows: &mut dyn Rows, columns: [usize; 3]) -> Result<Dataset> {
+    fn questions(&self, rows: &WholeFile, columns: [usize; 3]) -> Result<Dataset> {
         let mut examples = Vec::new();
-        rows.each(self, &columns, &mut |row, values| {
+        rows.each(&columns, &mut |row, values| {
             let question = self.text_of(row, columns[0], &values[0])?;
             let answers = self.answers_as_json(columns[2], &values[2]);
             let asked = answers.and_then(|answers| Question::written(&question, &answers));

@@ -249,7 +249,10 @@ impl SourceFile {
             return Err(self.changed());
         }
         let rows = match self.layout.typed() {
-            Some(file) => file.rows(&self.path, at.line - 1).map(RawRows::Typed),
+            Some(file) => {
+                let rows = file.rows(&self.path, at.line - 1);
+                rows.map(|rows| RawRows::Typed(Box::new(rows)))
+            }
             None => RawRows::open_at(&self.path, format, at),
         };
         rows.map_err(unreadable)

@@ -2,7 +2,6 @@
 //! every later one ask here, so that all of them see the same examples.
 
 use std::io;
-use std::sync::Arc;
 
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
@@ -29,7 +28,7 @@ pub(super) struct Layout {
     meaning: Option<Meaning>,
     columns: Columns,
     /// Of typed rows what is known of the file.
-    typed: Option<Arc<dyn TypedFile>>,
+    typed: Option<TypedFile>,
 }
 
 /// What the columns of a file make.
@@ -198,8 +197,8 @@ impl Layout {
     }
 
     /// Of typed rows what is known of the file.
-    pub(super) fn typed(&self) -> Option<&dyn TypedFile> {
-        self.typed.as_deref()
+    pub(super) fn typed(&self) -> Option<&TypedFile> {
+        self.typed.as_ref()
     }
 
     /// The classes that the file names, in their order.

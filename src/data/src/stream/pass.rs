@@ -17,7 +17,7 @@ use crate::class_order::ClassOrder;
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
 use crate::example::Example;
 use crate::problem;
-use crate::source::{Columns, FieldCount, TableRow, files_named, too_many_tags};
+use crate::source::{Columns, FieldCount, TableRow, arrow_files, files_named, too_many_tags};
 use crate::tags::sorted_tags;
 use crate::weights::widened;
 
@@ -29,7 +29,10 @@ impl Index {
     /// for columns, SC0416 for missing labels, SC0432 for an answer that does not stand where the row says, SC0913 for the number of no choice, SC0914 for a file without rows, SC0520
     /// after an interrupt.
     pub(super) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        let paths = files_named(format.call(), path)?;
+        let paths = match format {
+            Format::Arrow => arrow_files(format.call(), path)?,
+            _ => files_named(format.call(), path)?,
+        };
         let sizes = paths
             .iter()
             .map(|path| path.metadata().map_or(0, |it| it.len()));

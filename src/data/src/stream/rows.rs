@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::csv_rows::CsvRows;
 use super::squad::Questions;
-use crate::source::{BatchRows, GroupRows, Line, LineReader, Question, TypedRows, Unfit};
+use crate::source::{Line, LineReader, Question, TypedRows, Unfit};
 
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
 pub(super) const LONGEST_ROW: usize = 64 << 20;
@@ -108,7 +108,7 @@ pub(super) enum RawRows {
     Lines(Lines),
     Csv(CsvRows),
     Sentences(Sentences),
-    Typed(Box<dyn TypedRows>),
+    Typed(Box<TypedRows>),
     Questions(Questions),
 }
 
@@ -151,8 +151,8 @@ impl RawRows {
                 lines: Lines::of(input(file), at, true),
                 reader: LineReader::default(),
             }),
-            Format::Parquet => Self::Typed(Box::new(GroupRows::of(file)?)),
-            Format::Arrow => Self::Typed(Box::new(BatchRows::of(file)?)),
+            Format::Parquet => Self::Typed(Box::new(TypedRows::parquet(file)?)),
+            Format::Arrow => Self::Typed(Box::new(TypedRows::arrow(file)?)),
             Format::Squad => Self::Questions(Questions::of(file, at)),
         })
     }
@@ -165,7 +165,7 @@ impl RawRows {
             Self::Sentences(rows) => rows.next(),
             Self::Questions(rows) => rows.next(),
             Self::Typed(rows) => {
-                let at = place(&**rows);
+                let at = place(rows);
                 let fields = rows.next()?;
                 Ok(fields.map(|fields| Raw {
                     at,
@@ -182,12 +182,12 @@ impl RawRows {
             Self::Csv(rows) => rows.here(),
             Self::Sentences(rows) => rows.lines.next,
             Self::Questions(rows) => rows.here(),
-            Self::Typed(rows) => place(&**rows),
+            Self::Typed(rows) => place(rows),
         }
     }
 }
 
-fn place(rows: &dyn TypedRows) -> At {
+fn place(rows: &TypedRows) -> At {
     let (row, offset) = rows.here();
     At {
         offset,

@@ -1,10 +1,11 @@
-"""Writes the Arrow files of the tests: `python make_arrow.py`, with Hugging Face's `datasets` and pyarrow."""
+"""Writes the Arrow files of the tests: `python make_arrow.py`, with Hugging Face's `datasets`, polars and pyarrow."""
 
 import datetime
 import pathlib
 import shutil
 import tempfile
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 from datasets import ClassLabel, Dataset, Features, Sequence, Value
@@ -109,3 +110,21 @@ with pa.OSFile(str(HERE / "kinds.arrow"), "wb") as file, pa.ipc.new_file(file, k
 empty = pa.schema([("text", pa.string()), ("label", pa.int64())])
 with pa.OSFile(str(HERE / "empty.arrow"), "wb") as file, pa.ipc.new_stream(file, empty):
     pass
+
+# What polars writes: views of texts and of bytes, categories, the file format.
+frame = pl.DataFrame({
+    "text": [f"row {row}" if row % 3 else f"row {row}: longer than twelve bytes, {'and again ' * (row % 7)}" for row in range(60)],
+    "label": pl.Series([["good", None, "bad"][row % 3] for row in range(60)], dtype=pl.Categorical),
+    "bytes": [f"bytes {row}".encode() for row in range(60)],
+    "tags": [[f"tag {tag}" for tag in range(row % 3)] for row in range(60)],
+    "day": [datetime.date(2024, 5, 1 + row % 30) for row in range(60)],
+})
+for compression in ("uncompressed", "lz4", "zstd"):
+    frame.write_ipc(HERE / f"polars-{compression}.arrow", compression=compression)
+frame.write_parquet(HERE / "polars.parquet", compression="brotli", statistics=False)
+
+# A folder of `save_to_disk` with two shards; the names of the classes are not in sorted order.
+order = Features({"text": Value("string"), "label": ClassLabel(names=["pos", "neu", "neg"])})
+rows = {"text": [f"text {row}" for row in range(5)], "label": [0, 2, 1, 0, 2]}
+shutil.rmtree(HERE / "saved", ignore_errors=True)
+Dataset.from_dict(rows, features=order).save_to_disk(HERE / "saved", num_shards=2)

@@ -1,191 +1,319 @@
-//! Rows of an Arrow file from any row on, for a stream. Where each batch begins is read from its description once; of a
-//! batch all rows of the wanted columns are decoded.
+//! The batches of an Arrow file from any row on. Where each message begins is found once; of a batch all rows of the wanted
+//! columns are decoded.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::fs::File;
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use polars_arrow_format::ipc::MessageHeaderRef;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{Endianness, MessageHeader, Schema, root_as_footer};
+use arrow_schema::{DataType, Field, SchemaRef};
 
-use super::arrays::Dictionaries;
-use super::kind::Column;
-use super::messages::Messages;
-use super::{Read, begin, damaged, length_of, rows_of};
-use crate::source::records::Records;
-use crate::source::typed_rows::{Fields, ReadAs, Starts, TypedFile, TypedRows};
+use super::check::checked;
+use super::messages::{Message, Messages};
+use super::{DAMAGED, damaged};
+use crate::source::LARGEST_FILE_BYTES;
+use crate::source::columnar::{Batches, ColumnarFile, Read, Starts, column_of, decoded, too_large};
+use crate::source::records::{METADATA, Records, class_names};
 
-/// The rows of an open file.
-pub(crate) struct BatchRows {
-    messages: Messages,
-    of: Arc<Batches>,
-    waiting: VecDeque<Fields>,
-    /// The number of the row that comes next, from 0.
-    next: usize,
-}
+/// The values of dictionaries, by the numbers that columns name them by.
+type Dictionaries = HashMap<i64, ArrayRef>;
 
-/// What is known of a file, and the columns that are wanted of it.
-#[derive(Clone)]
-struct Batches {
-    shared: Arc<Known>,
-    wanted: Vec<(usize, ReadAs)>,
-    dictionaries: Arc<Dictionaries>,
-}
-
-/// What a file says, whatever is wanted of it.
-struct Known {
-    columns: Vec<Column>,
+/// A file whose messages were found.
+struct ArrowFile {
+    schema: SchemaRef,
     records: Records,
     /// Where the message of each batch begins.
     batches: Vec<u64>,
-    /// The same of dictionaries.
-    dictionaries: Vec<u64>,
+    /// The same of dictionaries, with their numbers.
+    dictionaries: Vec<(u64, i64)>,
     starts: Starts,
+    bytes: u64,
+    /// Dictionaries that begin before this byte are in force from the first batch on.
+    first_batch: u64,
+    /// Of these, those that a reader has asked for.
+    first: Mutex<Dictionaries>,
 }
 
-impl BatchRows {
-    /// The rows of a file from the first on. Its columns are still to be chosen.
-    ///
-    /// # Errors
-    /// Why it is no Arrow file, or what is damaged.
-    pub(crate) fn of(file: File) -> io::Result<Self> {
-        let opened = Messages::of(file).and_then(Self::looked_through);
-        opened.map_err(io::Error::other)
+/// Reads the columns of a file, and finds its messages.
+pub(in crate::source) fn look_through(
+    file: File,
+    call: &'static str,
+    source: &str,
+) -> Read<Arc<dyn ColumnarFile>> {
+    let mut messages = Messages::of(file)?;
+    let places = match messages.footer()? {
+        Some(footer) => Places::of_footer(&footer, &mut messages)?,
+        None => Places::of_stream(&mut messages)?,
+    };
+    let Places {
+        schema,
+        batches,
+        rows,
+        dictionaries,
+        first_batch,
+    } = places;
+    let names = schema.metadata().get(METADATA);
+    let records = Records {
+        names: names.and_then(|it| class_names(it)).unwrap_or_default(),
+        source: source.to_owned(),
+        call,
+        columns: schema
+            .fields()
+            .iter()
+            .map(|field| column_of(field))
+            .collect(),
+    };
+    Ok(Arc::new(ArrowFile {
+        records,
+        schema,
+        batches,
+        dictionaries,
+        starts: Starts::of(rows).ok_or(DAMAGED)?,
+        first_batch,
+        bytes: messages.file_bytes(),
+        first: Mutex::default(),
+    }))
+}
+
+/// Where the messages of a file begin, and what the columns are.
+struct Places {
+    schema: SchemaRef,
+    batches: Vec<u64>,
+    /// The rows of each batch.
+    rows: Vec<Option<usize>>,
+    /// With their numbers.
+    dictionaries: Vec<(u64, i64)>,
+    /// Dictionaries that begin before this byte are in force from the first batch on.
+    first_batch: u64,
+}
+
+impl Places {
+    fn new(schema: SchemaRef) -> Self {
+        Self {
+            schema,
+            batches: Vec::new(),
+            rows: Vec::new(),
+            dictionaries: Vec::new(),
+            first_batch: u64::MAX,
+        }
     }
 
-    fn looked_through(messages: Messages) -> Read<Self> {
-        let (mut messages, columns, records) = begin(messages, "Stream::arrow", "")?;
-        let (mut batches, mut dictionaries, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    /// In a stream the messages follow each other, the columns first.
+    fn of_stream(messages: &mut Messages) -> Read<Self> {
+        let Some(message) = messages.next_without_body()? else {
+            return damaged();
+        };
+        let schema = message.root()?.header_as_schema().ok_or(DAMAGED)?;
+        let mut places = Self::new(schema_of(schema)?);
         loop {
             let position = messages.position();
             let Some(message) = messages.next_without_body()? else {
                 break;
             };
-            match message.header()? {
-                MessageHeaderRef::RecordBatch(batch) => {
-                    rows.push(Some(length_of(&batch)?));
-                    batches.push(position);
-                }
-                MessageHeaderRef::DictionaryBatch(_) => dictionaries.push(position),
-                _ => return damaged(),
-            }
+            places.add(position, &message)?;
         }
-        let shared = Known {
-            columns,
-            records,
-            batches,
-            dictionaries,
-            starts: Starts::of(rows).map_or_else(damaged, Ok)?,
-        };
-        Ok(Self {
-            messages,
-            of: Arc::new(Batches {
-                shared: Arc::new(shared),
-                wanted: Vec::new(),
-                dictionaries: Arc::default(),
-            }),
-            waiting: VecDeque::new(),
-            next: 0,
-        })
+        places.first_batch = places.batches.first().copied().unwrap_or(u64::MAX);
+        Ok(places)
     }
 
-    /// The values that the wanted columns name by numbers.
-    fn dictionaries(&mut self, wanted: &[usize]) -> Read<Dictionaries> {
-        let known = &self.of.shared;
-        let (mut dictionaries, mut bytes) = (Dictionaries::default(), 0);
-        for &position in &known.dictionaries {
-            let message = self.messages.at(position)?;
-            let MessageHeaderRef::DictionaryBatch(batch) = message.header()? else {
-                return damaged();
-            };
-            let (columns, batch) = (&known.columns[..], (batch, &message.body[..]));
-            if dictionaries.read(batch, (columns, wanted), &mut bytes)? {
-                return Err(
-                    "the values of a dictionary change within it: `Dataset::arrow` reads it"
-                        .to_owned(),
-                );
-            }
+    /// In the file format dictionaries are not replaced, and may stand anywhere.
+    fn of_footer(footer: &[u8], messages: &mut Messages) -> Read<Self> {
+        let footer = root_as_footer(footer).or_else(|_| damaged())?;
+        let mut places = Self::new(schema_of(footer.schema().ok_or(DAMAGED)?)?);
+        let dictionaries = footer.dictionaries().into_iter().flatten();
+        let batches = footer.recordBatches().into_iter().flatten();
+        for block in dictionaries.chain(batches) {
+            let position = u64::try_from(block.offset()).or_else(|_| damaged())?;
+            places.add(position, &messages.at_without_body(position)?)?;
         }
-        Ok(dictionaries)
+        Ok(places)
     }
 
-    /// Decodes the next batch.
-    fn decode(&mut self) -> Read<()> {
-        let (of, known) = (&self.of, &self.of.shared);
-        let batch = known.starts.part_of(self.next);
-        let message = self.messages.at(known.batches[batch])?;
-        let MessageHeaderRef::RecordBatch(found) = message.header()? else {
-            return damaged();
-        };
-        let wanted: Vec<usize> = of.wanted.iter().map(|it| it.0).collect();
-        let found = (found, &message.body[..]);
-        // What is counted is what is held, which is one batch.
-        let rows = rows_of(found, (&known.columns, &wanted), &of.dictionaries, &mut 0)?;
-        let said = known.starts.rows_of(batch);
-        if rows.len() != said.len() {
-            return damaged();
-        }
-        for values in rows.into_iter().skip(self.next - said.start) {
-            let mut row = vec![String::new(); known.columns.len()];
-            let mut fields = of.wanted.iter().zip(&values);
-            let outcome = fields.try_for_each(|(&(column, read_as), value)| {
-                row[column] = known.records.field(column, read_as, value)?;
-                Ok(())
-            });
-            self.waiting.push_back(outcome.map(|()| row));
+    fn add(&mut self, position: u64, message: &Message) -> Read<()> {
+        let root = message.root()?;
+        match root.header_type() {
+            MessageHeader::RecordBatch => {
+                let batch = root.header_as_record_batch();
+                let length = batch.and_then(|it| usize::try_from(it.length()).ok());
+                self.rows.push(length);
+                self.batches.push(position);
+            }
+            MessageHeader::DictionaryBatch => {
+                let batch = root.header_as_dictionary_batch().ok_or(DAMAGED)?;
+                self.dictionaries.push((position, batch.id()));
+            }
+            _ => return damaged(),
         }
         Ok(())
     }
 }
 
-impl TypedFile for Batches {
+/// The columns that a file describes.
+fn schema_of(schema: Schema<'_>) -> Read<SchemaRef> {
+    if schema.endianness() != Endianness::Little {
+        return Err("its numbers are big-endian: write it on a little-endian machine".to_owned());
+    }
+    decoded(|| try_fb_to_schema(schema), DAMAGED).map(Arc::new)
+}
+
+impl ColumnarFile for ArrowFile {
     fn records(&self) -> &Records {
-        &self.shared.records
+        &self.records
     }
 
-    fn rows(&self, path: &Path, first: usize) -> io::Result<Box<dyn TypedRows>> {
-        let messages = Messages::known(File::open(path)?).map_err(io::Error::other)?;
-        Ok(Box::new(BatchRows {
-            messages,
-            of: Arc::new(self.clone()),
-            waiting: VecDeque::new(),
-            next: first,
-        }))
+    fn starts(&self) -> &Starts {
+        &self.starts
+    }
+
+    fn bytes_before(&self, part: usize) -> u64 {
+        self.batches.get(part).copied().unwrap_or(self.bytes)
+    }
+
+    /// Compressed buffers say it, each by itself.
+    fn bytes_in_memory(&self, _columns: &[usize]) -> u64 {
+        0
+    }
+
+    fn batches(
+        self: Arc<Self>,
+        file: File,
+        columns: &[usize],
+        first: usize,
+    ) -> Read<Box<dyn Batches>> {
+        let part = self.starts.part_of(first);
+        let before = self.batches.get(part).map(|_| self.starts.rows_of(part));
+        let mut reader = FileBatches {
+            messages: Messages::known(file)?,
+            columns: columns.to_vec(),
+            wanted: Vec::new(),
+            dictionaries: Dictionaries::new(),
+            bytes_of_dictionaries: 0,
+            done: self.first_batch,
+            next: part,
+            skipped: before.map_or(0, |rows| first - rows.start),
+            of: Arc::clone(&self),
+        };
+        for &column in columns {
+            dictionaries_of(self.schema.field(column), &mut reader.wanted);
+        }
+        reader.read_first_dictionaries()?;
+        Ok(Box::new(reader))
     }
 }
 
-impl TypedRows for BatchRows {
-    fn records(&self) -> &Records {
-        &self.of.shared.records
-    }
+/// The numbers of the dictionaries of a column, those within another one before it.
+fn dictionaries_of(field: &Field, found: &mut Vec<i64>) {
+    of_type(field.data_type(), found);
+    // `arrow-ipc` keeps the number in the field, and offers it in no other way.
+    #[expect(deprecated)]
+    found.extend(field.dict_id());
 
-    fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<Arc<dyn TypedFile>> {
-        let numbers: Vec<usize> = columns.iter().map(|it| it.0).collect();
-        let dictionaries = self.dictionaries(&numbers).map_err(io::Error::other)?;
-        let of = Arc::new(Batches {
-            shared: Arc::clone(&self.of.shared),
-            wanted: columns.to_vec(),
-            dictionaries: Arc::new(dictionaries),
-        });
-        self.of = Arc::clone(&of);
-        Ok(of)
-    }
-
-    fn here(&self) -> (usize, u64) {
-        let known = &self.of.shared;
-        let place = known.batches.get(known.starts.part_of(self.next)).copied();
-        (self.next, place.unwrap_or(self.messages.file_bytes()))
-    }
-
-    fn next(&mut self) -> io::Result<Option<Fields>> {
-        if self.waiting.is_empty() {
-            if self.next >= self.of.shared.starts.rows() {
-                return Ok(None);
+    fn of_type(kind: &DataType, found: &mut Vec<i64>) {
+        match kind {
+            DataType::Dictionary(_, values) => of_type(values, found),
+            DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+                dictionaries_of(of, found);
             }
-            self.decode().map_err(io::Error::other)?;
+            DataType::Struct(parts) => parts.iter().for_each(|it| dictionaries_of(it, found)),
+            // Other columns have no dictionary, or are not read.
+            _ => {}
         }
+    }
+}
+
+/// The batches of a file from one on.
+struct FileBatches {
+    messages: Messages,
+    of: Arc<ArrowFile>,
+    columns: Vec<usize>,
+    /// The numbers of the dictionaries of these columns.
+    wanted: Vec<i64>,
+    /// Their values at the next batch: a later message may replace them, or add to them.
+    dictionaries: Dictionaries,
+    bytes_of_dictionaries: u64,
+    /// Dictionaries that begin before this byte have been read.
+    done: u64,
+    /// The next batch, and the rows at its begin that are not wanted.
+    next: usize,
+    skipped: usize,
+}
+
+impl FileBatches {
+    /// Reads the dictionaries that stand before all batches, unless another reader has.
+    fn read_first_dictionaries(&mut self) -> Read<()> {
+        let of = Arc::clone(&self.of);
+        let mut first = of.first.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in self.wanted.clone() {
+            if !first.contains_key(&number) {
+                // Put there as a whole, so that what is damaged is not taken for read.
+                let mut whole = first.clone();
+                let (places, end) = (of.dictionaries.iter(), self.done);
+                for &(place, _) in places.filter(|it| it.1 == number && it.0 < end) {
+                    self.read_dictionary(place, &mut whole)?;
+                }
+                *first = whole;
+            }
+        }
+        let mine = self.wanted.iter();
+        let mine = mine.filter_map(|number| Some((*number, Arc::clone(first.get(number)?))));
+        self.dictionaries = mine.collect();
+        Ok(())
+    }
+
+    fn read_dictionary(&mut self, place: u64, dictionaries: &mut Dictionaries) -> Read<()> {
+        let Message { description, body } = self.messages.at(place)?;
+        let root = Message::root_of(&description)?;
+        let batch = root.header_as_dictionary_batch().ok_or(DAMAGED)?;
+        let bytes = checked(&batch.data().ok_or(DAMAGED)?, &body)?;
+        self.bytes_of_dictionaries = self.bytes_of_dictionaries.saturating_add(bytes);
+        if self.bytes_of_dictionaries > LARGEST_FILE_BYTES {
+            return Err(too_large());
+        }
+        let (body, schema) = (body.into(), &self.of.schema);
+        let read = || read_dictionary(&body, batch, schema, dictionaries, &root.version());
+        decoded(read, DAMAGED)
+    }
+
+    /// Reads the dictionaries that stand before a batch, after those before all of them.
+    fn read_dictionaries_before(&mut self, place: u64) -> Read<()> {
+        let of = Arc::clone(&self.of);
+        let between = self.done..place;
+        let new = of.dictionaries.iter();
+        for (place, number) in new.filter(|it| between.contains(&it.0)) {
+            if self.wanted.contains(number) {
+                let mut dictionaries = std::mem::take(&mut self.dictionaries);
+                self.read_dictionary(*place, &mut dictionaries)?;
+                self.dictionaries = dictionaries;
+            }
+        }
+        self.done = self.done.max(place);
+        Ok(())
+    }
+}
+
+impl Batches for FileBatches {
+    fn next(&mut self) -> Read<Option<RecordBatch>> {
+        let of = Arc::clone(&self.of);
+        let Some(&place) = of.batches.get(self.next) else {
+            return Ok(None);
+        };
+        self.read_dictionaries_before(place)?;
+        let Message { description, body } = self.messages.at(place)?;
+        let root = Message::root_of(&description)?;
+        let batch = root.header_as_record_batch().ok_or(DAMAGED)?;
+        checked(&batch, &body)?;
+        let (body, columns) = (body.into(), Some(&self.columns[..]));
+        let (schema, known) = (Arc::clone(&of.schema), &self.dictionaries);
+        let read = || read_record_batch(&body, batch, schema, known, columns, &root.version());
+        let rows = decoded(read, DAMAGED)?;
+        if rows.num_rows() != of.starts.rows_of(self.next).len() {
+            return damaged();
+        }
+        let skipped = std::mem::take(&mut self.skipped);
         self.next += 1;
-        Ok(self.waiting.pop_front())
+        Ok(Some(rows.slice(skipped, rows.num_rows() - skipped)))
     }
 }

@@ -1,18 +1,22 @@
-//! The messages of a file: each is a description, a FlatBuffer, and a body that it describes.
+//! The messages of a file: each is a description, a FlatBuffer, and a body that it describes. In the stream format they follow
+//! each other; in the file format a footer says where each begins, and what else stands there is not read. No length is
+//! believed before the file is known to have as many bytes.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek, SeekFrom};
-use std::path::Path;
 
-use polars_arrow_format::ipc::planus::ReadAsRoot;
-use polars_arrow_format::ipc::{MessageHeaderRef, MessageRef, MetadataVersion};
+use arrow_ipc::{MetadataVersion, root_as_message};
 
-use super::{LARGEST_FILE_BYTES, Read, damaged, said, too_large};
+use super::damaged;
+use crate::source::LARGEST_FILE_BYTES;
+use crate::source::columnar::{Read, too_large};
 
 /// The beginning and the end of the file format.
 const MAGIC: &[u8; 6] = b"ARROW1";
-/// What the file format begins with: `MAGIC`, filled up.
-const BEFORE_STREAM: u64 = 8;
+/// What the file format begins with at least: `MAGIC`, filled up.
+const FILE_HEADER_BYTES: u64 = 8;
+/// What follows the footer: its length and `MAGIC`.
+const FILE_END_BYTES: u64 = 10;
 /// Stands before the length of a description.
 const CONTINUATION: u32 = u32::MAX;
 /// A description is a few hundred bytes a column.
@@ -24,38 +28,34 @@ pub(super) struct Messages {
     /// The length of the file, and what of it was read.
     bytes: u64,
     position: u64,
-    /// Whether a header and a footer are around the stream.
-    is_framed: bool,
+    /// Whether it is of the file format.
+    has_footer: bool,
     is_over: bool,
 }
 
 /// A message.
 pub(super) struct Message {
-    description: Vec<u8>,
+    pub(super) description: Vec<u8>,
     pub(super) body: Vec<u8>,
 }
 
 impl Message {
-    fn root(&self) -> Read<MessageRef<'_>> {
-        let root = MessageRef::read_as_root(&self.description);
-        root.or_else(|_| damaged())
+    /// What the message says.
+    pub(super) fn root(&self) -> Read<arrow_ipc::Message<'_>> {
+        Self::root_of(&self.description)
     }
 
-    /// What it is about.
-    pub(super) fn header(&self) -> Read<MessageHeaderRef<'_>> {
-        said(self.root()?.header())
+    /// What a description says.
+    pub(super) fn root_of(description: &[u8]) -> Read<arrow_ipc::Message<'_>> {
+        root_as_message(description).or_else(|_| damaged())
     }
 }
 
 impl Messages {
-    pub(super) fn open(path: &Path) -> Read<Self> {
-        Self::of(File::open(path).map_err(|error| error.to_string())?)
-    }
-
     /// A file that is to be read from its first message on.
     pub(super) fn of(file: File) -> Read<Self> {
         let mut messages = Self::known(file)?;
-        let most = BEFORE_STREAM.min(messages.bytes);
+        let most = FILE_HEADER_BYTES.min(messages.bytes);
         let first = messages.take(most)?;
         match first.get(..4) {
             Some(b"PAR1") => {
@@ -66,14 +66,14 @@ impl Messages {
             }
             Some(b"FEA1") => {
                 return Err(
-                    "it is a Feather file of version 1: read it in Python and write it anew"
+                    "it is a Feather file of version 1: read it in Python and write it again"
                         .to_owned(),
                 );
             }
             _ => {}
         }
-        messages.is_framed = first.starts_with(MAGIC);
-        if !messages.is_framed {
+        messages.has_footer = first.starts_with(MAGIC);
+        if !messages.has_footer {
             messages.input.rewind().map_err(|error| error.to_string())?;
             messages.position = 0;
         }
@@ -81,18 +81,14 @@ impl Messages {
     }
 
     /// A file that was looked through before, whose messages are read at their places.
-    pub(super) fn known(file: File) -> Read<Self> {
+    pub(super) fn known(mut file: File) -> Read<Self> {
         let metadata = file.metadata().map_err(|error| error.to_string())?;
-        if !metadata.is_file() {
-            return Err(
-                "it is not a file: rows of Arrow are read from one file at a time".to_owned(),
-            );
-        }
+        file.rewind().map_err(|error| error.to_string())?;
         Ok(Self {
             input: BufReader::with_capacity(1 << 20, file),
             bytes: metadata.len(),
             position: 0,
-            is_framed: false,
+            has_footer: false,
             is_over: false,
         })
     }
@@ -107,16 +103,8 @@ impl Messages {
         self.position
     }
 
-    /// The next message; `None` behind the mark of the end, without which rows may be missing.
-    pub(super) fn next(&mut self) -> Read<Option<Message>> {
-        let Some((mut message, body)) = self.description()? else {
-            return Ok(None);
-        };
-        message.body = self.take(body)?;
-        Ok(Some(message))
-    }
-
-    /// The next message without its body, which is passed over.
+    /// The next message without its body, which is passed over; `None` behind the mark of the end, without which rows may be
+    /// missing.
     pub(super) fn next_without_body(&mut self) -> Read<Option<Message>> {
         let Some((message, body)) = self.description()? else {
             return Ok(None);
@@ -133,10 +121,50 @@ impl Messages {
 
     /// The message that begins at a byte.
     pub(super) fn at(&mut self, position: u64) -> Read<Message> {
+        let (mut message, body) = self.description_at(position)?;
+        message.body = self.take(body)?;
+        Ok(message)
+    }
+
+    /// The message that begins at a byte, without its body.
+    pub(super) fn at_without_body(&mut self, position: u64) -> Read<Message> {
+        let (message, body) = self.description_at(position)?;
+        if body > self.left() {
+            return Err(cut_off());
+        }
+        Ok(message)
+    }
+
+    /// The footer of the file format; `None` in the stream format.
+    pub(super) fn footer(&mut self) -> Read<Option<Vec<u8>>> {
+        if !self.has_footer {
+            return Ok(None);
+        }
+        let place = self.bytes.checked_sub(FILE_END_BYTES).ok_or_else(cut_off)?;
+        self.seek(place)?;
+        let length = u64::from(self.number()?);
+        if self.take(MAGIC.len() as u64)? != MAGIC {
+            return Err(cut_off());
+        }
+        let begin = place.checked_sub(length);
+        let begin = begin.filter(|&it| it >= FILE_HEADER_BYTES && length <= LARGEST_DESCRIPTION);
+        self.seek(begin.map_or_else(damaged, Ok)?)?;
+        self.take(length).map(Some)
+    }
+
+    fn description_at(&mut self, position: u64) -> Read<(Message, u64)> {
+        // The next message is in the buffer, which seeking would empty.
+        if position != self.position {
+            self.seek(position)?;
+        }
+        self.is_over = false;
+        self.description()?.map_or_else(damaged, Ok)
+    }
+
+    fn seek(&mut self, position: u64) -> Read<()> {
         let sought = self.input.seek(SeekFrom::Start(position));
         self.position = sought.map_err(|error| error.to_string())?;
-        self.is_over = false;
-        self.next()?.map_or_else(damaged, Ok)
+        Ok(())
     }
 
     /// The description of the next message, and the bytes of its body, which follow.
@@ -144,7 +172,7 @@ impl Messages {
         if self.is_over {
             return Ok(None);
         }
-        let is_first = self.position <= BEFORE_STREAM;
+        let is_first = self.position == 0;
         let mut length = self.number()?;
         if length == CONTINUATION {
             length = self.number()?;
@@ -165,40 +193,23 @@ impl Messages {
             body: Vec::new(),
         };
         let root = message.root()?;
-        if !matches!(
-            root.version(),
-            Ok(MetadataVersion::V4 | MetadataVersion::V5)
-        ) {
+        if !matches!(root.version(), MetadataVersion::V4 | MetadataVersion::V5) {
             return Err("it is of a version of Arrow before 0.8, or no Arrow file".to_owned());
         }
-        let body = root
-            .body_length()
-            .ok()
-            .and_then(|it| u64::try_from(it).ok());
-        let Some(body) = body else {
-            return damaged();
-        };
+        let body = u64::try_from(root.bodyLength()).or_else(|_| damaged())?;
         if body > LARGEST_FILE_BYTES {
             return Err(too_large());
         }
         Ok(Some((message, body)))
     }
 
-    /// What has to stand behind the mark of the end: nothing, or the footer.
+    /// Nothing may stand behind the mark of the end.
     fn end(&mut self) -> Read<()> {
         self.is_over = true;
-        if !self.is_framed {
-            return match self.left() {
-                0 => Ok(()),
-                more => Err(format!("{more} bytes follow its end, which are not read")),
-            };
+        match self.left() {
+            0 => Ok(()),
+            more => Err(format!("{more} bytes follow its end, which are not read")),
         }
-        let length = MAGIC.len() as u64;
-        let mut end = [0; MAGIC.len()];
-        let place = self.bytes.saturating_sub(length).max(self.position);
-        let sought = self.input.seek(SeekFrom::Start(place));
-        let is_whole = sought.is_ok() && self.input.read_exact(&mut end).is_ok() && end == *MAGIC;
-        if is_whole { Ok(()) } else { Err(cut_off()) }
     }
 
     fn left(&self) -> u64 {
