@@ -383,17 +383,26 @@ impl Index<usize> for Dataset {
     }
 }
 
-/// The distinct labels in order: as numbers if all of them are whole numbers, else as text.
+/// The distinct labels in order: as numbers if all of them are numbers, else as text.
 pub(crate) fn sorted_label_names<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<String> {
     let distinct: HashSet<&str> = labels.collect();
     let mut names: Vec<String> = distinct.into_iter().map(str::to_owned).collect();
+    // Equal numbers can be written differently (`1`, `01`, `1.0`): their order is that of the texts.
+    names.sort();
     if names.iter().all(|name| name.parse::<i64>().is_ok()) {
-        // Equal numbers can be written differently (`1`, `01`); they are ordered by their text.
-        names.sort_by_cached_key(|name| (name.parse::<i64>().unwrap_or_default(), name.clone()));
-    } else {
-        names.sort();
+        names.sort_by_key(|name| name.parse::<i64>().unwrap_or_default());
+    } else if names.iter().all(|name| number(name).is_some()) {
+        names.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|name| number(name).unwrap_or_default());
+            a.total_cmp(&b)
+        });
     }
     names
+}
+
+/// A finite number that is written as a label.
+fn number(name: &str) -> Option<f64> {
+    name.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// The index of each class by its name.
@@ -421,6 +430,9 @@ mod tests {
             "numbers as numbers"
         );
         assert_eq!(names(&["10", "9", "x"]), ["10", "9", "x"], "else as text");
+        assert_eq!(names(&["10.0", "2.0", "0.0"]), ["0.0", "2.0", "10.0"]);
+        assert_eq!(names(&["10", "2.5", "-1"]), ["-1", "2.5", "10"]);
+        assert_eq!(names(&["10.0", "inf", "2.0"]), ["10.0", "2.0", "inf"]);
     }
 
     #[test]

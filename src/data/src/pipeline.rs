@@ -152,24 +152,32 @@ impl Dataset {
     /// # Errors
     /// SC0915 for a data set of another kind, such as pairs and single texts.
     pub fn concatenate(&self, other: &Dataset) -> Result<Self> {
-        let source = match self.source == other.source {
-            true => self.source.clone(),
-            false => format!("{} and {}", self.source, other.source),
+        let source = if self.source == other.source || other.is_empty() {
+            self.source.clone()
+        } else if self.is_empty() {
+            other.source.clone()
+        } else {
+            format!("{} and {}", self.source, other.source)
         };
         Self::of_parts(vec![self.clone(), other.clone()], source)
     }
 
     /// The examples of all parts, one after the other.
     pub(crate) fn of_parts(parts: Vec<Dataset>, source: String) -> Result<Self> {
-        let kinds = parts.iter().map(Kind::of).collect::<Vec<_>>();
-        if let Some(other) = kinds.iter().position(|kind| *kind != kinds[0]) {
+        // A part without an example is of any kind.
+        let kinds = parts.iter().filter(|part| !part.is_empty());
+        let mut kinds = kinds.map(|part| (part, Kind::of(part)));
+        if let Some((first, kind)) = kinds.next()
+            && let Some((other, found)) = kinds.find(|(_, other)| *other != kind)
+        {
             let place = problem::call("concatenate");
-            let what = format!(
-                "{}, which is to follow {}",
-                parts[other].source, parts[0].source
-            );
-            let (given, expects) = (kinds[other].words(), kinds[0].words());
-            return Err(problem::bad_size(place, &what, given, &expects));
+            let expects = format!("{}, as `{}` is", kind.words(), first.source);
+            return Err(problem::bad_size(
+                place,
+                &other.source,
+                found.words(),
+                &expects,
+            ));
         }
         let names = Self::names_of_all(&parts);
         let mut whole = Self {
@@ -183,7 +191,9 @@ impl Dataset {
                 .unwrap_or_default(),
         };
         // Of one file, a line says where a row is.
-        let has_lines = parts.windows(2).all(|two| two[0].source == two[1].source);
+        let mut sources = parts.iter().filter(|part| !part.is_empty());
+        let first = sources.next().map(|part| part.source.clone());
+        let has_lines = sources.all(|part| Some(&part.source) == first.as_ref());
         for part in parts {
             whole.skipped.extend(&part.skipped);
             let part = match names.is_empty() {
@@ -356,6 +366,24 @@ mod tests {
         assert!(data.without(&data).is_empty());
         let numbers = Dataset::from_features([[1.0, 2.0], [1.0, 3.0], [1.0, 2.0]]).unwrap();
         assert_eq!(numbers.dedupe().len(), 2);
+    }
+
+    #[test]
+    fn an_empty_part_is_of_any_kind() {
+        let data = sorted();
+        let rest = data.skip(10);
+        for (first, second) in [(data.take(0), rest.clone()), (rest.clone(), data.take(0))] {
+            let both = first.concatenate(&second).unwrap();
+            assert_eq!(texts(&both), texts(&rest));
+            assert_eq!(both.label_names, ["a", "b"]);
+            assert_eq!(both.source, data.source);
+        }
+        let empty = Dataset::from_texts([""; 0]);
+        assert_eq!(empty.concatenate(&data).unwrap().len(), data.len());
+        assert!(empty.concatenate(&empty).unwrap().is_empty());
+        let problem = data.concatenate(&Dataset::from_texts(["x"])).unwrap_err();
+        let words = "`texts in memory` is texts with no labels, it must be texts with classes, as `rows in memory` is";
+        assert!(problem.message.contains(words), "{problem}");
     }
 
     #[test]

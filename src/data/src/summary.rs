@@ -10,6 +10,7 @@ use stratoscope_render::text;
 use crate::annotation::Word;
 use crate::dataset::Dataset;
 use crate::example::{Example, Label};
+use crate::similar_labels::similar_labels;
 use crate::tags::{Entity, TagScheme};
 
 /// How many examples are shown.
@@ -40,8 +41,8 @@ impl Dataset {
             let _ = write!(text, "\n  {name:<width$}  {count:>6}  {share:>5.1} %");
         }
         text += &self.rows_as_text(SHOWN_EXAMPLES);
-        if let Some(skipped) = self.skipped.sentence() {
-            text += &format!("\n{skipped}");
+        for note in self.notes() {
+            text += &format!("\n{note}");
         }
         text::visible(&text)
     }
@@ -82,15 +83,21 @@ impl Dataset {
             html.push_str("</table>");
         }
         html.push_str(&self.rows_as_html(SHOWN_EXAMPLES));
-        if let Some(skipped) = self.skipped.sentence() {
+        for note in self.notes() {
             let _ = write!(
                 html,
                 "<div style=\"margin-top:6px\">{}</div>",
-                escape(&skipped)
+                escape(&note)
             );
         }
         html.push_str("</div>");
         html
+    }
+
+    /// What is to be known of the rows and labels.
+    fn notes(&self) -> impl Iterator<Item = String> {
+        let notes = [self.skipped.sentence(), similar_labels(&self.label_names)];
+        notes.into_iter().flatten()
     }
 
     /// The first examples as an HTML table.

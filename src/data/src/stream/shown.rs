@@ -6,6 +6,7 @@ use stratoscope_render::html::escape;
 use stratoscope_render::{text, units};
 
 use super::Stream;
+use crate::similar_labels::similar_labels;
 use crate::weights;
 
 impl Stream {
@@ -54,6 +55,7 @@ impl Stream {
                 .map(|range| format!("  {}", weights::in_words(range))),
         );
         lines.extend(self.skipped().sentence());
+        lines.extend(similar_labels(&self.names.list));
         lines
     }
 
