@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
 use crate::prefetch::Prefetch;
@@ -10,7 +12,10 @@ use crate::questions::Window;
 use crate::tags::TagScheme;
 
 /// Examples as rectangular arrays, row-major: B examples by S positions.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// A batch is written for the worker that computes it, without what only the chief uses: which worker has which examples,
+/// and what answers and entities are compared with. Who reads one checks it by [`Batch::is_consistent`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Batch {
     /// Token ids, B × S; the padding id after the end of a short row.
     pub ids: Vec<i32>,
@@ -33,11 +38,12 @@ pub struct Batch {
     pub choices: usize,
     /// How many examples each worker has, in the order of workers and rows, where the data's `AutoShardPolicy` decides
     /// which ones; `None`: they are divided evenly.
+    #[serde(skip)]
     pub by_worker: Option<Vec<usize>>,
 }
 
 /// The labels of a batch; all of one kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Labels {
     /// The data set has none.
     Absent,
@@ -54,18 +60,20 @@ pub enum Labels {
 }
 
 /// The answers of a batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpanLabels {
     /// The positions of the first and the last token of each answer; 0 and 0 where there is none.
     pub spans: Vec<[i32; 2]>,
     /// What each answer is read from and compared with; empty where that is not asked for.
+    #[serde(skip)]
     pub windows: Vec<Arc<Window>>,
     /// Whether some question of the data has no answer: then no answer is an answer.
+    #[serde(skip)]
     pub has_unanswerable: bool,
 }
 
 /// Classes of the tokens of a batch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenLabels {
     /// B × S, row-major; −100 for tokens that count nothing: padding, special tokens, the further pieces of a word.
     pub classes: Vec<i32>,
@@ -78,6 +86,7 @@ pub struct TokenLabels {
     /// however many replicas it was computed.
     pub weight: f32,
     /// Which entities the tags make, where they are known.
+    #[serde(skip)]
     pub scheme: Option<Arc<TagScheme>>,
 }
 
@@ -104,6 +113,16 @@ impl TokenLabels {
             labels.weight = (examples as f64 / counted as f64) as f32;
         }
         labels
+    }
+
+    /// Whether they can be those of a batch of `rows` examples with `seq` positions.
+    fn are_of(&self, rows: usize, seq: usize) -> bool {
+        let is_in = |&place: &i32| usize::try_from(place).is_ok_and(|place| place < seq);
+        let answered = match &self.places {
+            None => self.seq == seq,
+            Some(places) => places.len() == self.classes.len() && places.iter().all(is_in),
+        };
+        answered && rows.checked_mul(self.seq) == Some(self.classes.len())
     }
 
     /// Tokens that have a class.
@@ -172,6 +191,27 @@ impl Labels {
 }
 
 impl Batch {
+    /// Whether all arrays have the length that the number of rows and positions asks for. A batch that another process sent
+    /// may be anything.
+    pub fn is_consistent(&self) -> bool {
+        let rows = self.rows.len();
+        let lengths = [self.ids.len(), self.mask.len(), self.type_ids.len()];
+        let are_labels = match &self.labels {
+            Labels::Absent => true,
+            Labels::Tokens(tokens) => tokens.are_of(rows, self.seq),
+            labels => labels.len() == rows,
+        };
+        rows > 0
+            && self.choices > 0
+            && self.seq.is_multiple_of(self.choices)
+            && rows
+                .checked_mul(self.seq)
+                .is_some_and(|tokens| lengths == [tokens; 3])
+            && self.features.len().is_multiple_of(rows)
+            && self.weights.as_ref().is_none_or(|it| it.len() == rows)
+            && are_labels
+    }
+
     /// Pads examples to the longest of them. Without examples, `seq` is 0.
     pub(crate) fn of(examples: &[&EncodedExample], data: &Encoded) -> Self {
         let pad_id = data.pad_id();

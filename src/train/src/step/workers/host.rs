@@ -10,7 +10,7 @@ use stratoscope_strategy::{LogicalDevice, Origin, Replicas, Strategy};
 use stratoscope_workers::{Collective, Fault, Outcome, Precision};
 
 use super::message::{KeptBy, Norm, ReplicaBatch, ReplicaOutputs, Request, Response, StatePart};
-use super::wire::{WirePass, WireUpdate};
+use super::wire::{WirePass, WireUpdate, checked};
 use super::{failed, flat};
 use crate::context::mixed_precision::Policy;
 use crate::network::Network;
@@ -156,7 +156,7 @@ impl<N: Network> Replica<N> {
         let never = Stop::when(|| false);
         let mut outputs = Vec::with_capacity(parts.len());
         for part in parts {
-            let batch = part.batch.checked()?;
+            let batch = checked(part.batch)?;
             let alone = self.alone.get(&part.replica);
             let accumulated = self.accumulated.entry(part.replica);
             let own = ReplicaPass {

@@ -2,10 +2,11 @@
 //! comes is checked against the network that it is for before it is used.
 
 use serde::{Deserialize, Serialize};
+use stratoscope_data::Batch;
 use stratoscope_strategy::BackendKind;
 use stratoscope_workers::{Fault, Outcome, Precision};
 
-use super::wire::{WireBatch, WirePass, WireUpdate};
+use super::wire::{WirePass, WireUpdate};
 use crate::context::mixed_precision::Policy;
 use crate::network::Blueprint;
 use crate::optimizer::StoredTensor;
@@ -148,7 +149,7 @@ pub(crate) struct ReplicaBatch {
     pub replica: usize,
     /// The examples that the replica sees in the whole step.
     pub share: usize,
-    pub batch: WireBatch,
+    pub batch: Batch,
 }
 
 fn encoded(value: &impl Serialize) -> Outcome<Vec<u8>> {

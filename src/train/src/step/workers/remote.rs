@@ -10,7 +10,7 @@ use stratoscope_diagnostics::Diagnostic;
 use stratoscope_workers::{Collective, Fault, Precision, Team, processor_time};
 
 use super::message::{ReplicaBatch, Request, Response};
-use super::wire::{WireBatch, WirePass};
+use super::wire::WirePass;
 use crate::network::Blueprint;
 use crate::step::backward::Pass;
 use crate::step::forward::{BatchOutputs, PartOutputs};
@@ -169,7 +169,7 @@ impl Remote {
                 parts[replica].as_ref().map(|part| ReplicaBatch {
                     replica,
                     share: logged.shares[replica],
-                    batch: WireBatch::of(part),
+                    batch: part.clone(),
                 })
             };
             let request = Request::Batch {

@@ -1,10 +1,10 @@
-//! What a step computes with, as it travels in a message: a batch, a pass, an update.
+//! What a step computes with, as it travels in a message: a pass and an update, and which batches are taken.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use stratoscope_data::{Batch, Labels, SpanLabels, TokenLabels};
+use stratoscope_data::Batch;
 use stratoscope_workers::{Fault, Outcome};
 
 use super::super::backward::{Dropout, Pass};
@@ -14,41 +14,8 @@ use crate::context::mixed_precision::Policy;
 use crate::loss::Loss;
 use crate::optimizer::{Averaging, Clipping, Update, UpdateRule};
 
-/// The most rows and tokens of a batch that a worker takes.
-const MOST_TOKENS: usize = 1 << 28;
-
-/// A [`Batch`].
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WireBatch {
-    ids: Vec<i32>,
-    mask: Vec<i32>,
-    type_ids: Vec<i32>,
-    features: Vec<f32>,
-    labels: WireLabels,
-    rows: Vec<usize>,
-    weights: Option<Vec<f32>>,
-    seq: usize,
-    choices: usize,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-enum WireLabels {
-    Absent,
-    Classes(Vec<i32>),
-    Values(Vec<f32>),
-    /// Classes of tokens, and what the loss of one counts.
-    Tokens(Vec<i32>, f32),
-    /// The classes that each example has.
-    Sets(Vec<Vec<usize>>),
-    /// Hidden tokens: what they were, where in its row each stands, and what the loss of one counts.
-    Masked {
-        classes: Vec<i32>,
-        places: Vec<i32>,
-        weight: f32,
-    },
-    /// Where answers begin and end.
-    Spans(Vec<[i32; 2]>),
-}
+/// The most positions of a batch that a worker takes, over all rows.
+const MAX_TOKENS: usize = 1 << 28;
 
 /// A [`Pass`] without what the policy decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -75,115 +42,14 @@ pub(crate) struct WireUpdate {
     pub layer_factors: Vec<f64>,
 }
 
-impl WireBatch {
-    pub(crate) fn of(batch: &Batch) -> Self {
-        Self {
-            ids: batch.ids.clone(),
-            mask: batch.mask.clone(),
-            type_ids: batch.type_ids.clone(),
-            features: batch.features.clone(),
-            labels: match &batch.labels {
-                Labels::Absent => WireLabels::Absent,
-                Labels::Classes(classes) => WireLabels::Classes(classes.clone()),
-                Labels::Values(values) => WireLabels::Values(values.clone()),
-                Labels::Spans(spans) => WireLabels::Spans(spans.spans.clone()),
-                Labels::Sets(sets) => {
-                    WireLabels::Sets(sets.iter().map(|set| set.to_vec()).collect())
-                }
-                Labels::Tokens(tokens) => match &tokens.places {
-                    Some(places) => WireLabels::Masked {
-                        classes: tokens.classes.clone(),
-                        places: places.clone(),
-                        weight: tokens.weight,
-                    },
-                    None => WireLabels::Tokens(tokens.classes.clone(), tokens.weight),
-                },
-            },
-            rows: batch.rows.clone(),
-            weights: batch.weights.clone(),
-            seq: batch.seq,
-            choices: batch.choices,
-        }
+/// A batch that has come in a message, if its parts fit together.
+pub(crate) fn checked(batch: Batch) -> Outcome<Batch> {
+    if batch.ids.len() > MAX_TOKENS || !batch.is_consistent() {
+        return Err(Fault::Refused(
+            "a batch whose parts do not fit together".to_owned(),
+        ));
     }
-
-    /// The batch, if its parts fit together.
-    pub(crate) fn checked(self) -> Outcome<Batch> {
-        let rows = self.rows.len();
-        let tokens = rows.checked_mul(self.seq).filter(|&it| it <= MOST_TOKENS);
-        let labels = match &self.labels {
-            WireLabels::Absent => rows,
-            WireLabels::Classes(classes) => classes.len(),
-            WireLabels::Values(values) => values.len(),
-            WireLabels::Spans(spans) => spans.len(),
-            WireLabels::Sets(sets) => sets.len(),
-            WireLabels::Tokens(classes, _) if tokens == Some(classes.len()) => rows,
-            WireLabels::Tokens(..) => usize::MAX,
-            WireLabels::Masked {
-                classes, places, ..
-            } => {
-                let is_in = |&at: &i32| usize::try_from(at).is_ok_and(|at| at < self.seq);
-                let fits = classes.len() == places.len()
-                    && classes.len().checked_rem(rows) == Some(0)
-                    && places.iter().all(is_in);
-                if fits { rows } else { usize::MAX }
-            }
-        };
-        let lengths = [self.ids.len(), self.mask.len(), self.type_ids.len()];
-        let fits = tokens.is_some_and(|tokens| lengths == [tokens; 3])
-            && rows > 0
-            && labels == rows
-            && self.weights.as_ref().is_none_or(|it| it.len() == rows)
-            && self.features.len().is_multiple_of(rows)
-            && self.choices > 0
-            && self.seq.is_multiple_of(self.choices);
-        if !fits {
-            return Err(Fault::Refused(
-                "a batch whose parts do not fit together".to_owned(),
-            ));
-        }
-        Ok(Batch {
-            ids: self.ids,
-            mask: self.mask,
-            type_ids: self.type_ids,
-            features: self.features,
-            labels: match self.labels {
-                WireLabels::Absent => Labels::Absent,
-                WireLabels::Classes(classes) => Labels::Classes(classes),
-                WireLabels::Values(values) => Labels::Values(values),
-                WireLabels::Sets(sets) => Labels::Sets(sets.into_iter().map(Into::into).collect()),
-                WireLabels::Spans(spans) => Labels::Spans(SpanLabels {
-                    spans,
-                    // Answers are compared by the chief.
-                    windows: Vec::new(),
-                    has_unanswerable: false,
-                }),
-                WireLabels::Tokens(classes, weight) => Labels::Tokens(TokenLabels {
-                    classes,
-                    seq: self.seq,
-                    weight,
-                    places: None,
-                    // Entities are counted by the chief.
-                    scheme: None,
-                }),
-                WireLabels::Masked {
-                    classes,
-                    places,
-                    weight,
-                } => Labels::Tokens(TokenLabels {
-                    seq: classes.len() / rows,
-                    classes,
-                    places: Some(places),
-                    weight,
-                    scheme: None,
-                }),
-            },
-            rows: self.rows,
-            weights: self.weights,
-            seq: self.seq,
-            choices: self.choices,
-            by_worker: None,
-        })
-    }
+    Ok(batch)
 }
 
 impl WirePass {
@@ -257,6 +123,8 @@ impl WireUpdate {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_data::{Labels, SpanLabels, TokenLabels};
+
     use super::*;
 
     fn batch() -> Batch {
@@ -274,11 +142,14 @@ mod tests {
         }
     }
 
+    fn sent(batch: &Batch) -> Outcome<Batch> {
+        let bytes = rmp_serde::to_vec(batch).expect("written");
+        checked(rmp_serde::from_slice(&bytes).expect("read"))
+    }
+
     #[test]
     fn a_batch_keeps_its_bits_and_is_checked() {
-        let bytes = rmp_serde::to_vec(&WireBatch::of(&batch())).expect("written");
-        let read: WireBatch = rmp_serde::from_slice(&bytes).expect("read");
-        assert_eq!(read.checked(), Ok(batch()));
+        assert_eq!(sent(&batch()), Ok(batch()));
         let wrong = [
             Batch { seq: 3, ..batch() },
             Batch {
@@ -289,10 +160,84 @@ mod tests {
                 choices: 3,
                 ..batch()
             },
+            Batch {
+                seq: usize::MAX,
+                ..batch()
+            },
+            Batch {
+                rows: Vec::new(),
+                ..batch()
+            },
+            Batch {
+                weights: Some(vec![1.0]),
+                ..batch()
+            },
+            Batch {
+                features: vec![1.0],
+                ..batch()
+            },
         ];
         for wrong in wrong {
-            let refused = WireBatch::of(&wrong).checked();
+            let refused = sent(&wrong);
             assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn labels_of_every_kind_arrive_and_are_checked() {
+        let tokens = |seq: usize, classes: usize, places: Option<Vec<i32>>| {
+            Labels::Tokens(TokenLabels {
+                classes: vec![1; classes],
+                seq,
+                places,
+                weight: 0.5,
+                scheme: None,
+            })
+        };
+        let spans = |spans: Vec<[i32; 2]>| {
+            Labels::Spans(SpanLabels {
+                spans,
+                windows: Vec::new(),
+                has_unanswerable: false,
+            })
+        };
+        let set: Arc<[usize]> = Arc::from([0, 2]);
+        let with = |labels: Labels| Batch { labels, ..batch() };
+        for labels in [
+            Labels::Absent,
+            Labels::Classes(vec![0, 1]),
+            Labels::Sets(vec![set.clone(), Arc::from([])]),
+            spans(vec![[0, 1], [1, 1]]),
+            tokens(2, 4, None),
+            tokens(1, 2, Some(vec![1, 0])),
+            tokens(0, 0, Some(Vec::new())),
+        ] {
+            assert_eq!(sent(&with(labels.clone())), Ok(with(labels)));
+        }
+        for labels in [
+            Labels::Classes(vec![0]),
+            Labels::Values(vec![0.0; 3]),
+            Labels::Sets(vec![set]),
+            spans(vec![[0, 1]]),
+            tokens(2, 3, None),
+            tokens(1, 2, None),
+            tokens(usize::MAX, 4, None),
+            tokens(1, 2, Some(vec![1])),
+            tokens(1, 2, Some(vec![1, 2])),
+            tokens(1, 2, Some(vec![1, -1])),
+            tokens(2, 2, Some(vec![1, 1])),
+        ] {
+            let refused = sent(&with(labels));
+            assert!(matches!(refused, Err(Fault::Refused(_))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_the_chief_uses_stays_with_it() {
+        let with_workers = Batch {
+            by_worker: Some(vec![1, 1]),
+            ..batch()
+        };
+        assert_eq!(sent(&with_workers), Ok(batch()));
     }
 }
