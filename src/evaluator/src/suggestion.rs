@@ -12,13 +12,16 @@ use stratoscope_cell_text::rewrite::Rewritten;
 const LONG: usize = 80;
 
 /// Parts of generated lines and names.
-const GENERATED: [&str; 15] = [
+const GENERATED: [&str; 18] = [
     "evcxr",
     "EVCXR",
     "Evcxr",
     "run_user_code_",
     "stratoscope::cell::at(",
     "stratoscope::cell::begin(",
+    "stratoscope::cell::dropped(",
+    "stratoscope::cell::looks(",
+    "stratoscope::cell::unused::",
     "stratoscope::cell::enter(",
     "stratoscope::cell::guard(",
     "stratoscope::cell::leave(",

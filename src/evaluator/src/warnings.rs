@@ -15,6 +15,7 @@ use stratoscope_compile::state::State;
 
 use super::rustc_errors;
 use stratoscope_cell_text::rewrite::Rewritten;
+use stratoscope_cell_text::rewrite::unhandled::question_mark;
 
 /// What the text around a cell brings about.
 const OURS: [&str; 4] = [
@@ -26,6 +27,9 @@ const OURS: [&str; 4] = [
 
 /// Lints that also fire for a variable of the notebook that the cell shadows.
 const UNUSED: [&str; 2] = ["unused_assignments", "unused_variables"];
+
+/// The lint for results that are dropped. rustc proposes `let _ = …;`, which would hide the error for good.
+const UNHANDLED: &str = "unused_must_use";
 
 #[derive(Deserialize)]
 struct Message {
@@ -92,9 +96,38 @@ impl Message {
                 None => {}
             }
         }
-        let warning = rustc_errors::with_children(warning, &self.children, rewritten, cell);
+        let mut warning = rustc_errors::with_children(warning, &self.children, rewritten, cell);
+        if code == UNHANDLED {
+            handled(&mut warning, cell);
+        }
         (!warning.labels.is_empty()).then_some(warning)
     }
+}
+
+/// A `?` in place of rustc's `let _ = …;`: with the edit where it ends the cell, in words in a closure or a function.
+fn handled(warning: &mut Diagnostic, cell: &str) {
+    warning.fixes.retain(|fix| {
+        let hides = |text: &str| text.contains("let _ =");
+        !hides(&fix.title) && !fix.edits.iter().any(|edit| hides(&edit.replacement))
+    });
+    if !warning.message.contains("`Result`") && !warning.message.contains("`std::result::Result`") {
+        return;
+    }
+    let title = "write `?` behind it, so that an error is not lost";
+    let end = warning.labels.first().map(|label| &label.place);
+    let fixed = match end {
+        Some(Place::Span(span))
+            if question_mark::is_the_cells(cell, span.end.saturating_sub(1)) =>
+        {
+            warning
+                .clone()
+                .fix_edit(title, Place::span(span.end, span.end), "?")
+        }
+        _ => warning
+            .clone()
+            .fix(format!("{title}, or handle it with `match`")),
+    };
+    *warning = fixed;
 }
 
 impl Span {
@@ -116,13 +149,11 @@ impl Span {
             true => byte(self.column_end)?,
             false => line.len(),
         };
-        let place = |at: usize| {
-            let inside = at.checked_sub(indent)?;
-            Some(rewritten.original_offset(begin + inside))
-        };
+        let start = begin + start.checked_sub(indent)?;
+        let end = begin + end.checked_sub(indent)?;
         Some(Place::Span(CellSpan {
-            start: place(start)?,
-            end: place(end)?,
+            start: rewritten.original_start(start),
+            end: rewritten.original_offset(end),
         }))
     }
 }
@@ -141,6 +172,26 @@ fn begin_of(source: &str, number: usize, given: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dropped_result_is_never_to_be_hidden() {
+        let warned = |cell: &str, message: &str| {
+            let mut warning = Diagnostic::new(UNHANDLED, Severity::Warning, message);
+            warning = warning.label(Place::span(0, cell.len() - 1), "");
+            let hide = "use `let _ = ...` to ignore the resulting value: `let _ = f();`";
+            warning = warning.fix_edit(hide, Place::span(0, 0), "let _ = ");
+            handled(&mut warning, cell);
+            warning.fixes
+        };
+        let fixes = warned("f();", "unused `Result` that must be used");
+        assert_eq!(fixes.len(), 1, "{fixes:?}");
+        assert_eq!(fixes[0].edits[0].place, Place::span(3, 3));
+        assert_eq!(fixes[0].edits[0].replacement, "?");
+        let fixes = warned("let g = || f();", "unused `Result` that must be used");
+        assert_eq!(fixes.len(), 1, "{fixes:?}");
+        assert!(fixes[0].edits.is_empty(), "{fixes:?}");
+        assert!(warned("f();", "unused `Map` that must be used").is_empty());
+    }
 
     #[test]
     fn lines_are_found_again() {
