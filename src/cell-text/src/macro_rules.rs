@@ -77,6 +77,18 @@ impl Macros {
         (!items.is_empty()).then(|| items.to_string())
     }
 
+    /// Whether there is an item among the statements that a call stands for.
+    pub(crate) fn makes_items(&self, called: &Macro) -> bool {
+        let statements = || -> Option<Vec<Stmt>> {
+            let name = called.path.get_ident()?.to_string();
+            let rules = rules.parse_str(self.0.get(&name)?).ok()?;
+            let expanded = rules.iter().find_map(|rule| rule.expand(&called.tokens))?;
+            syn::Block::parse_within.parse2(expanded).ok()
+        };
+        let statements = statements().unwrap_or_default();
+        statements.iter().any(|it| matches!(it, Stmt::Item(_)))
+    }
+
     fn expand(&mut self, called: &Macro, depth: usize, output: &mut TokenStream) -> Option<()> {
         let name = called.path.get_ident()?.to_string();
         let rules = rules.parse_str(self.0.get(&name)?).ok()?;

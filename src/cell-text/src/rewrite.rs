@@ -247,7 +247,9 @@ impl Editor<'_> {
             self.open(&scope, &range, shows && is_last && !has_semicolon);
             return;
         }
-        self.insert(range.start, at(first, last, &Facts::of(statement)));
+        let mut facts = Facts::of(statement);
+        facts.makes_items = self.written_out.makes_items(statement);
+        self.insert(range.start, at(first, last, &facts));
         if asks(&self.code[range.clone()]) {
             self.insert(range.start, LOOKS);
         }

@@ -383,11 +383,17 @@ impl<'a> Source<'a> {
     }
 
     fn is_closure(&self, index: usize, known: &Known) -> bool {
-        let Facts { moves, assigns, .. } = &self.statements[index].facts;
+        let Facts {
+            moves,
+            assigns,
+            makes_items,
+            ..
+        } = &self.statements[index].facts;
         // In a closure, what is moved and assigned would be the closure's.
         let is_made_anew = !moves.is_disjoint(assigns);
         known.has_closures
             && !is_made_anew
+            && !makes_items
             && (self.keeps_before(index) || !self.kept_at(index, known).is_empty())
     }
 
@@ -555,6 +561,16 @@ mod tests {
             &["x"],
         );
         assert_eq!(kept_where_it_ends(&put_back, "x"), 0);
+    }
+
+    #[test]
+    fn items_are_made_in_their_place() {
+        let statements = [("+a", "let a = 1;"), ("#", "mixed!(P);"), ("", "f(P);")];
+        let staged = staged(&source(&statements, &[], &["a"], &[]), &known());
+        let text = staged.expect("there is something to keep").text;
+        let before = text.split("mixed!(P);").next().unwrap_or_default();
+        assert!(!before.ends_with("EvcxrUserCodeError> { \n"), "{text}");
+        assert_eq!(text.matches("evcxr::run(").count(), 1, "{text}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Facts {
     pub moves: BTreeSet<String>,
     /// The variables it assigns to.
     pub assigns: BTreeSet<String>,
+    /// It calls a macro that makes items, which end with a closure or block around them.
+    pub makes_items: bool,
     /// It waits for a future, and so can only run inside an asynchronous block.
     pub waits: bool,
     /// It cannot run inside a closure or block of its own: it declares what a later one assigns.
@@ -68,6 +70,7 @@ impl Facts {
             facts.binds.extend(one.binds);
             facts.moves.extend(one.moves);
             facts.assigns.extend(one.assigns);
+            facts.makes_items |= one.makes_items;
             facts.waits |= one.waits;
             facts.is_bound_to_its_place |= one.is_bound_to_its_place;
         }
@@ -85,10 +88,11 @@ impl Facts {
             });
         let moves = self.moves.iter().map(|name| format!("-{name}"));
         let assigns = self.assigns.iter().map(|name| format!("={name}"));
+        let items = self.makes_items.then(|| "#".to_owned());
         let waits = self.waits.then(|| "~".to_owned());
         let place = self.is_bound_to_its_place.then(|| "!".to_owned());
-        let parts = binds.chain(moves).chain(assigns).chain(waits).chain(place);
-        let parts: Vec<String> = parts.collect();
+        let flags = items.into_iter().chain(waits).chain(place);
+        let parts: Vec<String> = binds.chain(moves).chain(assigns).chain(flags).collect();
         parts.join(",")
     }
 
@@ -102,6 +106,7 @@ impl Facts {
                 ("+", None) => facts.binds.push((rest.to_owned(), false)),
                 ("-", _) => drop(facts.moves.insert(rest.to_owned())),
                 ("=", _) => drop(facts.assigns.insert(rest.to_owned())),
+                ("#", _) => facts.makes_items = true,
                 ("~", _) => facts.waits = true,
                 ("!", _) => facts.is_bound_to_its_place = true,
                 _ => return None,

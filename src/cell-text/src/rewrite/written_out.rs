@@ -64,6 +64,13 @@ impl WrittenOut {
         Some(prepared)
     }
 
+    /// Whether a statement is the call of a macro that makes items, and more.
+    pub(super) fn makes_items(&self, statement: &Stmt) -> bool {
+        let makes =
+            |called: &Macro| called.path.is_ident("thread_local") || self.known.makes_items(called);
+        call(statement).is_some_and(makes)
+    }
+
     /// Adds what these statements of a text define.
     pub(super) fn add(&mut self, statements: &[Stmt], text: &str) {
         self.definitions
@@ -128,6 +135,9 @@ mod tests {
 
     #[test]
     fn other_calls_stay() {
+        let code = "macro_rules! mixed { () => { struct P; let _ = 1; } }\nmixed!();";
+        let text = written(&Macros::default(), code).rewritten.text;
+        assert!(text.ends_with(":#*/;mixed!();"), "{text}");
         let code = "macro_rules! say { () => { println!() } }\nsay!();";
         let text = written(&Macros::default(), code).rewritten.text;
         assert!(text.ends_with("say!();"), "{text}");
