@@ -9,7 +9,7 @@ use evcxr::{CommandContext, Error, EvalOutputs};
 use stratoscope_diagnostics::check::{DefinedNames, check_cell, defined_in};
 use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Diagnostic, Severity};
-use stratoscope_wire::{MimeBundle, ToCells};
+use stratoscope_wire::{KeptVariable, MimeBundle, ToCells};
 
 use super::crate_progress::Watch;
 use super::declarations::Declared;
@@ -76,6 +76,8 @@ pub struct Engine {
     macros: Macros,
     /// What evcxr takes for variables and is none ([`kept_variables`]).
     masked: BTreeSet<String>,
+    /// Variables that evcxr does not know, although they exist: nothing of the cell that was to change them has run.
+    forgotten: Vec<KeptVariable>,
     /// How often types were redefined.
     generation: u32,
     /// Answers meanwhile.
@@ -215,6 +217,7 @@ impl Engine {
         outputs: &Arc<dyn OutputSink>,
         cards: &Arc<Mutex<Vec<MimeBundle>>>,
     ) -> CellOutcome {
+        self.adopt_forgotten();
         let parsed = ParsedCell::of(cell.code).with_session_macros(self.macros.clone());
         if let Some((line, message)) = parsed.too_deep() {
             let (name, line) = ("NestedTooDeep", Some(line));
@@ -345,6 +348,7 @@ impl Evaluate for Engine {
         self.defined_names = DefinedNames::default();
         self.macros.clear();
         self.masked.clear();
+        self.forgotten.clear();
         self.mask(&BTreeSet::new());
         self.assistant.set_variables(Vec::new());
         self.linter.set_variables(&[]);

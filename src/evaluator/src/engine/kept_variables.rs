@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stratoscope_wire::KeptVariable;
 
-use super::Engine;
+use super::{Engine, PATIENCE};
 use crate::lost_variables::Cause;
 use crate::relay::Current;
 use crate::show;
@@ -99,8 +99,22 @@ impl Engine {
         }
     }
 
+    /// Declares to evcxr what a cell has not changed that could not be loaded. If this cannot be loaded either, it is
+    /// tried again before the next cell.
+    pub(super) fn adopt_forgotten(&mut self) {
+        let forgotten = std::mem::take(&mut self.forgotten);
+        if forgotten.is_empty() {
+            return;
+        }
+        self.adopt(&forgotten);
+        self.link.sync(PATIENCE);
+        let known = self.variable_names();
+        let is_unknown = |it: &KeptVariable| !known.contains(&it.name);
+        self.forgotten = forgotten.into_iter().filter(is_unknown).collect();
+    }
+
     /// Variables of before the cell that evcxr takes for moved or bound again, although nothing of the cell has run.
-    pub(super) fn forgotten(&self, before: &BTreeMap<String, String>) -> Vec<KeptVariable> {
+    pub(super) fn forgotten_since(&self, before: &BTreeMap<String, String>) -> Vec<KeptVariable> {
         let known = self.variable_names();
         let forgotten = before.iter().filter(|(name, _)| !known.contains(*name));
         let variables = forgotten.map(|(name, type_name)| KeptVariable {

@@ -180,16 +180,20 @@ impl Engine {
         let (interrupted, _) = self.relay.interruption();
         let kept = self.relay.take_kept();
         let has_run = result.is_ok() && kept.is_none();
-        let mut kept = kept.unwrap_or_default();
+        let kept = kept.unwrap_or_default();
         if matches!(ending, Some(Ending::NotLoaded { .. })) {
-            kept.extend(self.forgotten(before));
+            self.forgotten = self.forgotten_since(before);
         }
         match result {
-            Err(Error::SubprocessTerminated(_)) => self.masked.clear(),
+            Err(Error::SubprocessTerminated(_)) => {
+                self.masked.clear();
+                self.forgotten.clear();
+            }
             _ => self.adopt(&kept),
         }
         self.unmask(if has_run { &rewritten.bindings } else { &[] });
-        let after = self.variable_names();
+        let mut after = self.variable_names();
+        after.extend(self.forgotten.iter().map(|it| it.name.clone()));
         let lost: Vec<String> = before
             .keys()
             .filter(|name| !after.contains(*name))

@@ -106,6 +106,7 @@ impl Engine {
             defined_names: DefinedNames::default(),
             macros: Macros::default(),
             masked: BTreeSet::new(),
+            forgotten: Vec::new(),
             generation: 0,
             assistant,
             linter,
