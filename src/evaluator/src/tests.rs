@@ -354,7 +354,8 @@ fn a_panic_of_rust_analyzer_costs_one_answer() {
         // As it is typed: there rust-analyzer searches, and panics.
         let _ = notebook.engine.complete_as_typed(code);
         assert_eq!(notebook.completions("kee"), ["keep"], "{code}");
-        assert_eq!(notebook.completions("keep.pu"), ["push"], "{code}");
+        let found = notebook.completions("keep.pu");
+        assert!(found.contains(&"push".to_owned()), "{code}: {found:?}");
         let described = notebook.engine.inspect("keep", 2, 0);
         assert!(described.is_some(), "{code}");
     }

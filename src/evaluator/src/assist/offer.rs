@@ -72,7 +72,7 @@ pub fn refine(code: &str, question: &Question, mut items: Vec<Completion>) -> Co
     if of_path || question.asked == Asked::Member {
         let offered = items.iter().map(|item| &*item.text).collect();
         let Recognized { hidden, is_model } = members::recognize(&offered, of_path);
-        items.retain(|item| !hidden.contains(&item.text));
+        items.retain(|item| !hidden.contains(&item.text) && !item.text.starts_with('_'));
         rank::sort(&mut items);
         if let Some(model) = receiver(code, start).filter(|_| is_model) {
             items = with_calls(model, items);
