@@ -397,7 +397,7 @@ mod tests {
         }
         assert_eq!(poll(async { Ok(3) }), Some(3));
         assert_eq!(STATE.get(), State::Runs);
-        assert_eq!(poll(async { Err::<u8, _>("no")? }), None::<u8>);
+        assert_eq!(poll(async { Ok(Err::<u8, _>("no")?) }), None);
         assert_eq!(STATE.get(), State::Over);
         assert_eq!(poll::<u8>(async { panic!("no") }), None);
         assert_eq!(STATE.get(), State::Over);
