@@ -58,7 +58,7 @@ SWALLOWED = {
     "results that are collected": "let all: Vec<_> = (0..3).map(|_| fit!(net, bad, epochs = 1)).collect();\ndrop(all);\nprintln!(\"trained\");",
     "a list": "drop(vec![fit!(net, bad, epochs = 1)]);\nprintln!(\"trained\");",
     "a trial": "let s = sweep!(rate = [0.1] => { fit!(net, bad, epochs = 1); 1.0 })?;\nprintln!(\"trained\");",
-    "a macro": "macro_rules! go { () => { fit!(net, bad, epochs = 1); } }\ngo!();\nprintln!(\"trained\");",
+    "a macro": "macro_rules! go { ($net:expr, $data:expr) => { fit!($net, $data, epochs = 1); } }\ngo!(net, bad);\nprintln!(\"trained\");",
     "a callback": "fit!(net, data, epochs = 1, callbacks = [on_epoch_end(|_| { evaluate!(other, bad); })])?;\nprintln!(\"trained\");",
     # As the last line.
     "the last line": "fit!(net, bad, epochs = 1)",
@@ -116,7 +116,8 @@ def fails_with_its_card(cell):
     error = cell.errors[0]
     code = error["ename"]
     assert code.startswith("SC"), error
-    check_error(cell, code)
+    # The call may stand in a function of another cell.
+    check_error(cell, code, without_line=True)
     card = check_card(cell, code)
     assert "trained" not in cell.stream(), cell.stream()
     for bundle in cell.bundles:
