@@ -38,12 +38,12 @@ pub fn pack(folder: &Path, level: i32, output: &mut dyn Write) -> io::Result<Pac
     for name in names {
         let mut file = File::open(folder.join(&name))?;
         let size = file.metadata()?.len();
-        let mut seen = Counted {
+        let mut counted = Counted {
             file: &mut file,
             bytes: 0,
         };
-        archive.append(&header(&name, size)?, &mut seen)?;
-        if seen.bytes != size {
+        archive.append(&header(&name, size)?, &mut counted)?;
+        if counted.bytes != size {
             let name = name.display();
             return Err(io::Error::other(format!("{name} changes while it is read")));
         }
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn bytes_behind_the_end_are_refused() {
         let header = header(Path::new("a"), 0).expect("fits");
-        let whole: Vec<u8> = header.as_bytes().iter().copied().collect();
+        let whole = header.as_bytes().to_vec();
         for zeros in [0, BLOCK, 3 * BLOCK] {
             let bytes = [whole.clone(), vec![0; zeros]].concat();
             let archive = frame(&bytes, 1).expect("compresses");

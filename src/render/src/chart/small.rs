@@ -68,11 +68,11 @@ impl Sparkline<'_> {
             )
         };
         let is_last_finite = points.last() == finite.last();
-        let made = match self.is_last_planned && is_last_finite {
+        let drawn = match self.is_last_planned && is_last_finite {
             true => finite.len().saturating_sub(1),
             false => finite.len(),
         };
-        let line = finite[..made].iter().map(|&point| place(point));
+        let line = finite[..drawn].iter().map(|&point| place(point));
         let line: Vec<String> = line.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let color = SERIES[self.color % SERIES.len()];
         // Writing to a string cannot fail.
