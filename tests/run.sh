@@ -17,7 +17,7 @@ case "${1:-}" in
     '') ;;
     --full) full=1 ;;
     --only) only=${2:?usage: tests/run.sh --only NAME} ;;
-    --lanes) exec python3 "$root/tests/lanes.py" ;;
+    --lanes) find_python && exec "$python" "$root/tests/lanes.py" ;;
     -h | --help) explain "${BASH_SOURCE[0]}" && exit ;;
     *) fail "unknown option $1" "usage: tests/run.sh [--full | --only NAME | --lanes]" ;;
 esac
@@ -30,6 +30,7 @@ export STRATOSCOPE_HISTORY=off
 # Many tests cause a panic on purpose, and naming the functions of a backtrace takes seconds in programs of this size.
 export RUST_BACKTRACE=0
 
+find_python
 started=$SECONDS
 skipped=()
 results=$(mktemp -d)
@@ -198,7 +199,7 @@ export STRATOSCOPE_DEVICE=${STRATOSCOPE_DEVICE:-cpu}
 only() {
     local name=$1 files=()
     case $name in
-        tidy) step tidy python3 tests/tidy.py && return ;;
+        tidy) step tidy "$python" tests/tidy.py && return ;;
         lints) find_rust && step lints lints && return ;;
     esac
     if [ -f "src/$name/Cargo.toml" ]; then
@@ -210,7 +211,7 @@ only() {
             -E 'not test(on_gpu)'
         return
     fi
-    files=($(python3 tests/lanes.py files "$name")) || files=()
+    files=($("$python" tests/lanes.py files "$name")) || files=()
     if [ ${#files[@]} = 0 ]; then
         files=("tests/test_$(basename "${name#test_}" .py).py")
         [ -f "${files[0]}" ] || fail "there is no crate, file or lane $name" "see: ls src tests/test_*.py; tests/run.sh --lanes"
@@ -233,18 +234,17 @@ if [ -n "$only" ]; then
 fi
 
 if [ -n "$full" ]; then
-    lanes=($(python3 tests/lanes.py names))
+    lanes=($("$python" tests/lanes.py names))
 else
-    lanes=($(python3 tests/lanes.py choose))
+    lanes=($("$python" tests/lanes.py choose))
 fi
-python3 tests/lanes.py left-out "${lanes[@]}" >"$results/left_out"
+"$python" tests/lanes.py left-out "${lanes[@]}" >"$results/left_out"
 say "lanes of this run: ${lanes[*]}"
 
-step "tidy" python3 tests/tidy.py
+step "tidy" "$python" tests/tidy.py
 find_rust
 step "formatting" cargo fmt --all --check
 # What is downloaded is unpacked while burn is compiled.
-find_python
 {
     display_packages
     launcher_packages
@@ -293,8 +293,8 @@ for name in documents kernel; do
 done
 
 # The inputs with which lanes have passed; a failure of a step counts for all of its files.
-if [ ${#failed[@]} = 0 ]; then python3 tests/lanes.py passed "${lanes[@]}"; fi
-not_run=$(python3 tests/lanes.py not-run "${lanes[@]}")
+if [ ${#failed[@]} = 0 ]; then "$python" tests/lanes.py passed "${lanes[@]}"; fi
+not_run=$("$python" tests/lanes.py not-run "${lanes[@]}")
 [ -n "$full" ] || not_run+="${not_run:+; }three of four cases of tests with many, and what only --full runs"
 
 say "$((SECONDS - started)) s"

@@ -30,6 +30,7 @@ explain() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$1"; }
 
 # Sets `python` to a Python of 3.11 or later; $PYTHON takes precedence over the path.
 find_python() {
+    [ -z "${python:-}" ] || return 0
     local candidate
     for candidate in ${PYTHON:+"$PYTHON"} python3 python3.14 python3.13 python3.12 python3.11; do
         if "$candidate" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -148,8 +149,9 @@ store_crates() {
 build() {
     find_rust
     restore_crates
-    say "cargo build --workspace (the first time 25 to 40 minutes on two idle cores, then seconds)"
-    (cd "$root" && cargo build --workspace --locked) || fail "the build failed" "see the lines above"
+    say "cargo build --workspace (the first time MINUTES minutes on two idle cores, then seconds)"
+    find_python
+    "$python" "$root/tests/build.py" --workspace --locked || fail "the build failed" "see the lines above"
 }
 
 # Installs the kernel spec into the environment and not into the user's folders, and activates the
