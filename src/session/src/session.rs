@@ -21,8 +21,7 @@ use crate::evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Lint, OutputSink,
 };
 use crate::shared::Shared;
-use stratoscope_os::console;
-use stratoscope_os::process;
+use stratoscope_os::{console, process};
 
 /// When nothing is asked for so long after the start, the evaluator is warmed up. A front end that executes all cells is
 /// faster than this.
