@@ -215,12 +215,7 @@ impl<'a> Obstacle<'a> {
                 (problem, vec![typed, block])
             }
             Self::OfCell(kind) => {
-                let written = format!(
-                    "write the definition of `{kind}` in the cell, or let a macro of the notebook make nothing but items"
-                );
-                let problem = format!(
-                    "has the type `{kind}`, which a macro of this cell makes and the next cell cannot name"
-                );
+                let (problem, written) = of_cell(kind);
                 (problem, vec![written, block])
             }
             Self::Named(kind) => {
@@ -231,6 +226,17 @@ impl<'a> Obstacle<'a> {
             }
         }
     }
+}
+
+/// What is wrong with a variable of a type that ends with its cell, and what to do.
+fn of_cell(kind: &str) -> (String, String) {
+    let problem = format!(
+        "has the type `{kind}`, which a macro of this cell makes and the next cell cannot name"
+    );
+    let written = format!(
+        "write the definition of `{kind}` in the cell, or let a macro of the notebook make nothing but items"
+    );
+    (problem, written)
 }
 
 fn refuse(

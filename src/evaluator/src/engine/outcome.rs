@@ -194,11 +194,8 @@ impl Engine {
         self.unmask(if has_run { &rewritten.bindings } else { &[] });
         let mut after = self.variable_names();
         after.extend(self.forgotten.iter().map(|it| it.name.clone()));
-        let lost: Vec<String> = before
-            .keys()
-            .filter(|name| !after.contains(*name))
-            .cloned()
-            .collect();
+        let is_lost = |name: &&String| !after.contains(*name);
+        let lost: Vec<String> = before.keys().filter(is_lost).cloned().collect();
         let how = match result {
             Err(Error::SubprocessTerminated(_)) if interrupted => Cause::Interrupted,
             Err(Error::SubprocessTerminated(_)) => Cause::ProcessEnded,
