@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Expr, Macro, Pat, Stmt, Type};
+use syn::{Expr, Macro, Pat, Stmt, Type, UseTree};
 
 use crate::tokens::{Kind, tokens};
 
@@ -275,18 +275,46 @@ fn variable(expression: &Expr) -> Option<String> {
     }
 }
 
-/// The macros that these statements define.
+/// The macros that these statements define, and the names that they import from elsewhere, which may be macros.
 fn macros_in(statements: &[Stmt]) -> BTreeSet<String> {
-    let defined = statements.iter().filter_map(|statement| match statement {
-        Stmt::Item(syn::Item::Macro(item)) => item.ident.as_ref().map(ToString::to_string),
-        _ => None,
-    });
-    defined.collect()
+    let mut names = BTreeSet::new();
+    for statement in statements {
+        match statement {
+            Stmt::Item(syn::Item::Macro(item)) => {
+                names.extend(item.ident.as_ref().map(ToString::to_string));
+            }
+            Stmt::Item(syn::Item::Use(item)) => imported(&item.tree, &mut names),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn imported(tree: &UseTree, names: &mut BTreeSet<String>) {
+    match tree {
+        UseTree::Path(path) if path.ident != "stratoscope" => imported(&path.tree, names),
+        UseTree::Group(group) => group.items.iter().for_each(|item| imported(item, names)),
+        UseTree::Rename(name) => names.extend([name.rename.to_string()]),
+        UseTree::Name(name) => names.extend([name.ident.to_string()]),
+        UseTree::Path(_) | UseTree::Glob(_) => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_a_cell_defines_are_not_ours() {
+        let block: syn::Block = syn::parse_quote! {{
+            macro_rules! start { () => {} }
+            use std::{assert_eq as fit, fmt::{self, Debug}};
+            use stratoscope::prelude::evaluate;
+        }};
+        let names = macros_in(&block.stmts);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(names, ["Debug", "fit", "self", "start"]);
+    }
 
     #[test]
     fn code_that_asks_is_known() {
