@@ -94,7 +94,7 @@ HANDLED = {
     "counted": ("let n = (0..3).map(|_| fit!(net, bad, epochs = 1)).filter(|it| it.is_err()).count();\nprintln!(\"{n}\");", "3"),
     "a function that asks": ("println!(\"{}\", works(&net, &bad));", "false"),
     "a function that asks, of a closure": (
-        "let go = |d: &Dataset| train(&net, d);\nif go(&bad).is_err() { println!(\"asked\"); }", "asked"),
+        "{ let go = |d: &Dataset| train(&net, d);\nif go(&bad).is_err() { println!(\"asked\"); } }", "asked"),
     "predict": ("if net.predict(&bad).is_err() { println!(\"asked\"); }", "asked"),
     "printed": ("println!(\"{:?}\", fit!(net, bad, epochs = 1).map(|_| ()));", "Err(SC"),
     "no error": ("fit!(net, data, epochs = 1);\nlet _ = evaluate!(net, data);\nnet.predict(&data);\nprintln!(\"good\");", "good"),
