@@ -97,10 +97,7 @@ with_kept_crates() {
 can_keep_crates() { [ -n "${STRATOSCOPE_CRATES:-}" ] && command -v flock >/dev/null; }
 
 # Copies the kept crates into a target folder that has none yet.
-re# The builds of third-party crates in a target folder.
-third_party() { ls "$1/debug/.fingerprint" 2>/dev/null | grep -v stratoscope | sort; }
-
-store_crates() {
+restore_crates() {
     can_keep_crates && [ ! -e "$target/debug/.fingerprint" ] || return 0
     with_kept_crates -s copy_kept_crates "$STRATOSCOPE_CRATES/$(crates_key)"
 }
@@ -149,7 +146,7 @@ store_crates() {
 build() {
     find_rust
     restore_crates
-    say "cargo build --workspace (the first time MINUTES minutes on two idle cores, then seconds)"
+    say "cargo build --workspace (the first time a quarter to half an hour on two cores, then seconds)"
     find_python
     "$python" "$root/tests/build.py" --workspace --locked || fail "the build failed" "see the lines above"
 }

@@ -26,6 +26,10 @@ COMMANDS = {
     "git clone https://github.com/stratoscope/stratoscope && cd stratoscope": None,  # needs the network
     ".venv/bin/jupyter lab": (".venv/bin/jupyter lab --version", "4."),
     "tests/run.sh --full": None,  # hours
+    "tests/run.sh --only data": ("tests/run.sh --only tidy", "passed: tidy"),
+    "tests/run.sh --only test_runs.py": None,  # as tests of one file do
+    "tests/run.sh --only course": None,  # minutes
+    "cargo test -p": None,  # a part of a command
     "tests/other_processor.sh LEVEL PROGRAM": None,  # tests/test_processors.py
     "target/debug/stratoscope install --user": ("target/debug/stratoscope install --user", "installed the kernel `stratoscope` in"),
     "target/debug/stratoscope doctor": ("target/debug/stratoscope doctor", "ok       checkpoint: all-MiniLM-L6-v2"),
