@@ -25,8 +25,8 @@ VARIANTS = [(capability, policy) for capability in ("8.0", "9.0") for policy in 
             if FULL or (capability, policy) not in (("8.0", "mixed_bfloat16"), ("9.0", "float32"), ("9.0", "mixed_float16"))]
 # What NVRTC is asked to compile for.
 ARCHITECTURES = {"8.0": "sm_80", "9.0": "sm_90a"}
-# A training step multiplies, reduces, fuses, looks up and has a loss.
-FAMILIES = ["matmul_entry", "reduce_kernel", "elemwise_fuse", "kernel_binop", "unary_float", "normalize_rows", "softmax_rows", "bias_gelu",
+# A training step multiplies, reduces, looks up and has a loss.
+FAMILIES = ["matmul_entry", "reduce_kernel", "kernel_binop", "unary_float", "normalize_rows", "softmax_rows", "bias_gelu",
             "cross_entropy_rows", "cross_entropy_backward", "adam_variables", "embed_rows", "rows_of_entries", "rows_of_types"]
 
 

@@ -66,7 +66,7 @@ def test_the_live_table_is_beside_the_notebook_and_updated_after_cells(jupyter_l
     # The menu has made its cell the active one.
     press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[2]")
     run(page, 3)
-    page.wait_until(f"{BESIDE}.some(text => text.includes('ones') && text.includes('2.7 KiB') && text.includes('In[3]'))", 120)
+    page.wait_until(f"{BESIDE}.some(text => text.includes('ones') && text.includes('3.0 KiB') && text.includes('In[3]'))", 120)
     run(page, 4)
     page.wait_until(f"{BESIDE}.some(text => text.includes('angle'))", 120)
     page.picture(pictures / "variables-live.png")

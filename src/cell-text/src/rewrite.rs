@@ -6,7 +6,7 @@
 //! - A `return` at the top level of the cell ends it as a `?` does, but without an error.
 //! - Items without a name get one ([`items`]), so that a cell can run again, and statics get a symbol,
 //!   so that all cells share them.
-//! - Calls of the notebook's macros that stand for items become these items ([`written_out`]).
+//! - Calls of the notebook's macros that stand for items become these items (`written_out`).
 //! - `scope!(strategy, { … });` as a statement becomes `enter`, its statements and `leave`, since
 //!   evcxr keeps only the variables of top-level `let`s. `%%scope strategy` does the same for a whole
 //!   cell. As an expression it becomes a block with a guard, whose type rust-analyzer can infer.

@@ -53,6 +53,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::unnecessary_literal_unwrap)]
     fn an_unwrap_has_the_diagnostic_for_its_cause_and_one_line_for_its_message() {
         let error = Diagnostic::new("SC0000", Severity::Error, "no").why("a long story");
         let result: Result<(), _> = Err(Box::new(error));

@@ -31,7 +31,12 @@ pub fn refused(
         let (name, kind) = spans
             .iter()
             .find_map(|span| generated::named_type(span["text"][0]["text"].as_str()?))?;
-        refuse(name, Obstacle::OfCell(kind), rewritten, code, variables)
+        // A type that nobody can name has a reason of its own.
+        let obstacle = match Obstacle::of_type(kind) {
+            Obstacle::Named(kind) => Obstacle::OfCell(kind),
+            other => other,
+        };
+        refuse(name, obstacle, rewritten, code, variables)
     };
     if let Some(found) = errors.iter().find_map(unnamed) {
         return Some(found);
