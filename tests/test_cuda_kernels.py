@@ -80,7 +80,7 @@ def test_every_kernel_of_a_training_step_compiles(runs, variant):
     wanted = [*FAMILIES, "product_tiles"] if variant[1] == "float32" else FAMILIES
     lacking = [family for family in wanted if not any(name.startswith(family) for name in families)]
     assert not lacking, (lacking, sorted(families))
-    assert len(names) >= (68 if variant[1] == "float32" else 80), sorted(names)
+    assert len(names) >= (63 if variant[1] == "float32" else 79), sorted(names)
 
     listed = TARGET / "cuda-kernels" / f"{'-'.join(variant)}.txt"
     listed.parent.mkdir(parents=True, exist_ok=True)
