@@ -25,6 +25,7 @@ impl Rule for AutomaticPadding {
 
     const NOT_RUN: Option<&'static str> =
         Some("both cells are valid: the mistake is not possible here");
+    const TOLERATES: &'static [&'static str] = &["SC0510"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("every batch is padded to its longest row")
