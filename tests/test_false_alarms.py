@@ -75,7 +75,7 @@ let losses = {{
     {COMPILE}
     fit!(model, data, epochs = 3, batch_size = 32, seed = seed, verbose = false)?;
 }}""",
-    "a generic function": f"""fn trained<N: Network>(model: &Model<N>, data: &Dataset) -> stratoscope::diagnostics::Result<f64> {{
+    "a function of a model": f"""fn trained(model: &Model, data: &Dataset) -> stratoscope::diagnostics::Result<f64> {{
     compile!(model, optimizer = Adam::new(0.01), {LOGITS})?;
     Ok(fit!(model, data, epochs = 3, batch_size = 32)?.epochs[2].loss)
 }}

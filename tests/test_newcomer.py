@@ -83,7 +83,7 @@ impl Network for Mine {
 mine.summary()""").shown()
     assert re.search(r"only\.weight +\[5, 2\] +10 +f32 +yes", text), text
     # A cell's own network is known to `%vars` too.
-    assert re.search(r"mine +Model<Mine> +\S+ B +cpu:0", notebook.run("%vars").shown())
+    assert re.search(r"mine +ModelOf<Mine> +\S+ B +cpu:0", notebook.run("%vars").shown())
 
 
 def test_a_history_has_columns_by_name(notebook):
@@ -131,8 +131,8 @@ def test_variables_have_real_sizes_and_devices(notebook):
     text = notebook.run("%vars").shown()
     rows = {line.split()[0]: line for line in text.splitlines()[1:]}
     # 29 parameters of 4 bytes, and the handle; 24 of them twice.
-    assert re.search(r"Model<Layers> +140 B +cpu:0 ", rows["model"]), rows["model"]
-    assert re.search(r"Model<Layers> +216 B +cpu:0, cpu:1 ", rows["both"]), rows["both"]
+    assert re.search(r"ModelOf<Layers> +140 B +cpu:0 ", rows["model"]), rows["model"]
+    assert re.search(r"ModelOf<Layers> +216 B +cpu:0, cpu:1 ", rows["both"]), rows["both"]
     assert re.search(r"([4-9]\d\d B|1\.\d KiB) +cpu:0 ", rows["tensor"]), rows["tensor"]
     assert re.search(r"KiB +cpu:0 ", rows["bert"]), rows["bert"]
     assert re.search(r" cpu:0, cpu:1 ", rows["pair"]), rows["pair"]

@@ -82,7 +82,7 @@ const SHAPES: &[&str] = &[
     "%%scope strategy\nC;\nF;",
     "for rate in [1e-3, 1e-4] {\n    C;\n    F;\n}",
     "let run = |rate: f64| -> Result<()> { C; F; Ok(()) };\nrun(1e-3)?;",
-    "fn train<N: Network>(model: &Model<N>, train: &Dataset) -> Result<History> {\n    C;\n    Ok(F)\n}",
+    "fn train(model: &Model, train: &Dataset) -> Result<History> {\n    C;\n    Ok(F)\n}",
     "struct Trainer { model: Sequential, train: Dataset }\nimpl Trainer {\n    fn run(&self) -> Result<()> { let \
      model = &self.model; C; F; Ok(()) }\n}",
     "macro_rules! run { ($model:expr, $($rest:tt)*) => {{ compile!($model, $($rest)*)?; fit!($model, train)? }} }\n\

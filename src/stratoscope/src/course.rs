@@ -7,7 +7,7 @@
 use stratoscope_course::{Fault, all_reduce, attempt, judged};
 use stratoscope_data::{Dataset, make_regression};
 use stratoscope_strategy::{Collective, CrossDeviceOps, MirroredStrategy, collective};
-use stratoscope_train::{Dense, Gradients, MeanSquaredError, Network, Run, SGD, Sequential};
+use stratoscope_train::{Dense, Gradients, MeanSquaredError, Run, SGD, Sequential};
 
 use crate::display::cards;
 
@@ -204,7 +204,7 @@ fn in_scope(build: &dyn Fn(&MirroredStrategy) -> Result<Sequential>) -> Checked 
 }
 
 /// Checks a run that was stopped: it was changed, went on to its end, and every loss of the steps that were made is finite.
-pub fn check_repaired<N: Network>(run: &Run<N>) -> Verdict {
+pub fn check_repaired(run: &Run) -> Verdict {
     if run.history().is_ok_and(|history| history.edits.is_empty()) {
         let what = "The run was not changed yet. Write the repair in the cell above, execute it, then this one again.";
         return Verdict::new("10.4", State::Open, vec![("to do", what.to_owned())]);

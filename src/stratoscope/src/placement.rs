@@ -6,7 +6,7 @@
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::PlacementReport;
 use stratoscope_strategy::placement::PlacementDiff;
-use stratoscope_train::{Model, Network};
+use stratoscope_train::Model;
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{IntoBundle, html_and_plain};
@@ -20,7 +20,7 @@ pub const PLACEMENT_DIFF: &str = "application/vnd.stratoscope.placement-diff+jso
 ///
 /// # Errors
 /// SC0907 if a value cannot be read from its device.
-pub fn placement_of<N: Network>(model: &Model<N>) -> Result<PlacementReport> {
+pub fn placement_of(model: &Model) -> Result<PlacementReport> {
     model.placement()
 }
 

@@ -48,7 +48,7 @@ pub use stratoscope_train::{
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     BertTokenizer, CompileArgs, CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation,
     ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb, Lion, LoadOptions,
-    LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model,
+    LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, ModelOf,
     Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
     answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
     macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,

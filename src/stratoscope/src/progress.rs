@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
 use stratoscope_strategy::device::{choice, kernels};
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
-use stratoscope_train::{History, Model, Network, interrupt};
+use stratoscope_train::{History, Model, interrupt};
 use stratoscope_wire::{MimeBundle, RunState};
 
 use crate::display::{IntoBundle, display, display_as, display_update, warn};
@@ -45,7 +45,7 @@ pub fn ready() {
 /// Shows where the variables of a model are: `placement(&model);`.
 ///
 /// A problem with a device is shown as its card instead.
-pub fn placement<N: Network>(model: &Model<N>) {
+pub fn placement(model: &Model) {
     match model.placement() {
         Ok(report) => display(&report),
         Err(problem) => warn(*problem),

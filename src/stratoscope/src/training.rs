@@ -7,7 +7,7 @@ use stratoscope_train::{
     Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
-    HalfPrecision, History, LoraReceipt, MemoryPlan, Model, Network, Picture, Predictions,
+    HalfPrecision, History, LoraReceipt, MemoryPlan, ModelOf, Network, Picture, Predictions,
     RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
 use stratoscope_wire::MimeBundle;
@@ -112,7 +112,7 @@ impl IntoBundle for BertForTokenClassification {
 }
 
 /// A model in a line, and where the values of its variables came from.
-fn of_loaded<N: Network<Files = BertFiles>>(model: &Model<N>) -> MimeBundle {
+fn of_loaded<N: Network<Files = BertFiles>>(model: &ModelOf<N>) -> MimeBundle {
     let line = format!("{model:?}");
     let report = model.load_report();
     let html = format!(
@@ -123,7 +123,7 @@ fn of_loaded<N: Network<Files = BertFiles>>(model: &Model<N>) -> MimeBundle {
     html_and_plain(html, format!("{line}\n{}", report.summary()))
 }
 
-impl<N: Network> IntoBundle for Run<N> {
+impl IntoBundle for Run {
     fn bundle(&self) -> MimeBundle {
         match self.report() {
             Ok(report) => report.bundle(),

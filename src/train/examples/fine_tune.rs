@@ -15,8 +15,8 @@ use stratoscope_strategy::device::choice;
 use stratoscope_strategy::{MirroredStrategy, default_device, scope};
 use stratoscope_train::{
     AdamW, BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
-    CompileArgs, FitArgs, Metric, Model, Network, SparseCategoricalCrossentropy, accuracy,
-    answer_f1, entity_f1, exact_match, macro_f1, set_global_policy, warmup_linear,
+    CompileArgs, FitArgs, Metric, Model, SparseCategoricalCrossentropy, accuracy, answer_f1,
+    entity_f1, exact_match, macro_f1, set_global_policy, warmup_linear,
 };
 
 const USAGE: &str = "usage: fine_tune [OPTION VALUE]…
@@ -171,9 +171,9 @@ struct Recipe {
 
 impl Recipe {
     /// Trains, and returns what is printed.
-    fn train<N: Network>(
+    fn train(
         self,
-        model: &Model<N>,
+        model: &Model,
         (train, dev): (&Dataset, &Dataset),
         options: &Options,
         seed: u64,

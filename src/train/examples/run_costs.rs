@@ -19,7 +19,7 @@ use stratoscope_data::{Dataset, make_regression};
 use stratoscope_train::breakpoints::{accuracy_drop, grad_norm, loss, nan, spike, update_ratio};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, Dense, FitArgs, Gradients, MeanSquaredError,
-    Network, Run, Sequential, SparseCategoricalCrossentropy,
+    Run, Sequential, SparseCategoricalCrossentropy,
 };
 
 const LABELS: usize = 3;
@@ -173,8 +173,8 @@ struct Time {
 }
 
 /// Each way's times, in the order of [`WAYS`].
-fn measure<N: Network>(
-    run: &Run<N>,
+fn measure(
+    run: &Run,
     gradients: &Gradients,
     turns: usize,
 ) -> stratoscope_diagnostics::Result<Vec<Vec<Time>>> {

@@ -63,7 +63,7 @@ pub mod step;
 
 // The names by which the crates above know these modules.
 pub use context::{RunContext, events, interrupt, mixed_precision, warnings};
-pub use model::{bert, build, by_hand, calls, held, predict, sequential};
+pub use model::{bert, build, by_hand, held, predict, sequential};
 pub use report::{counters, history, html, plot, receipt, summary, text};
 pub use step::precision;
 
@@ -83,7 +83,6 @@ pub use callbacks::{
     IntoEarlyStopping, LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
     on_train_end,
 };
-pub use calls::Calls;
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
 pub use history::{Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
@@ -98,11 +97,11 @@ pub use metric::{
     top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
-pub use model::Model;
 pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
 pub use model::worker::{serve_as_worker, work_at};
-pub use network::{Files, Input, Network, Outputs, StepShape, Task, features};
+pub use model::{Model, ModelOf};
+pub use network::{CloneFiles, Files, Input, Network, Outputs, StepShape, Task, features};
 pub use optimizer::{
     Adafactor, Adam, AdamW, Clipping, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD,
 };

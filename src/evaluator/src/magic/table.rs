@@ -76,7 +76,7 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
     ])
 }
 
-/// A type without the paths of our own crates: `Model<Layers>`.
+/// A type without the paths of our own crates: `ModelOf<Layers>`.
 fn short(type_name: &str) -> String {
     let mut text = String::new();
     let mut rest = type_name;
@@ -122,7 +122,7 @@ mod tests {
         for (full, expected) in [
             (
                 "Model<stratoscope::train::sequential::Layers>",
-                "Model<Layers>",
+                "ModelOf<Layers>",
             ),
             ("Vec<stratoscope_train::Summary>", "Vec<Summary>"),
             (

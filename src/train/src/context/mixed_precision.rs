@@ -22,7 +22,7 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use super::RunContext;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 
 /// Keras's initial scale of the loss under `mixed_float16`, 2¹⁵.
 pub(crate) const INITIAL_LOSS_SCALE: f64 = 32_768.0;
@@ -52,10 +52,11 @@ impl Policy {
     }
 
     /// That of a model that is made now.
-    pub(crate) fn of<N: Network>() -> Self {
-        match N::follows_policy() {
-            true => global_policy(),
-            false => Self::Float32,
+    pub(crate) fn of(network: &AnyNetwork) -> Self {
+        if network.follows_policy() {
+            global_policy()
+        } else {
+            Self::Float32
         }
     }
 
@@ -92,11 +93,11 @@ impl Policy {
     }
 
     /// What is to be said beside `compile!`'s other settings, of a model on these devices.
-    pub(crate) fn receipt<N: Network>(self, devices: &[LogicalDevice]) -> Option<String> {
+    pub(crate) fn receipt(self, network: &AnyNetwork, devices: &[LogicalDevice]) -> Option<String> {
         let global = global_policy();
         match self {
             Self::Float32 if global == self => None,
-            Self::Float32 if N::follows_policy() => Some(format!(
+            Self::Float32 if network.follows_policy() => Some(format!(
                 "float32: it was built before the policy was `{global}`"
             )),
             Self::Float32 => Some(format!(

@@ -10,7 +10,7 @@ use stratoscope_render::text;
 
 use super::Inspection;
 use super::examples::pieces;
-use crate::network::Network;
+
 use crate::pattern::matches;
 use crate::problem;
 use crate::report::inspection::AttentionMap;
@@ -28,7 +28,7 @@ struct Seen {
     elements: Vec<f32>,
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// How one head attends to the word pieces of an example of the coming step, counted from 0 in the order of
     /// `run.batch()`; without dropout, as in evaluation.
     ///

@@ -5,23 +5,24 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 
 use crate::context::interrupt;
-use crate::network::Network;
+use crate::network::Files;
+
 use crate::step::forward::{BatchOutputs, interrupted};
 use crate::step::head::Head;
 use crate::step::{NumberedBatch, StepSettings, StepState};
 
 /// A run before an optimizer step: all that the step reads. Nothing is changed.
-pub(crate) struct Inspection<'a, N: Network> {
-    pub step: &'a StepState<N>,
+pub(crate) struct Inspection<'a> {
+    pub step: &'a StepState,
     pub settings: &'a StepSettings,
-    pub files: &'a N::Files,
+    pub files: &'a dyn Files,
     /// The number of the step's first batch in the run: that of its dropout masks.
     pub first_batch: u64,
     /// The micro-batches of the step; none where the run is over.
     pub batches: &'a [Batch],
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// The number of the step, counted from 1 as in the history.
     pub(crate) fn number(&self) -> u64 {
         self.step.steps + 1

@@ -139,12 +139,7 @@ impl ExampleLog {
 }
 
 /// The map of a data set by what was recorded.
-pub(crate) fn data_map<F: Files>(
-    log: &ExampleLog,
-    data: &Encoded,
-    files: &F,
-    head: Head,
-) -> DataMap {
+pub(crate) fn data_map(log: &ExampleLog, data: &Encoded, files: &dyn Files, head: Head) -> DataMap {
     let names = head.label_names(files);
     let name = |class: usize| {
         names
@@ -180,7 +175,7 @@ pub(crate) fn data_map<F: Files>(
 }
 
 /// The text of a tokenized example without what the model adds to it.
-fn text_of<F: Files>(files: &F, example: &stratoscope_data::EncodedExample) -> String {
+fn text_of(files: &dyn Files, example: &stratoscope_data::EncodedExample) -> String {
     let tokenizer = files.tokenizer();
     let texts = tokenizer.tokens(&example.ids);
     let each = example.ids.iter().zip(&example.type_ids).zip(texts);

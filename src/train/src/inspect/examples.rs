@@ -7,22 +7,22 @@ use super::Inspection;
 use crate::arguments::class_weight::ClassWeights;
 use crate::loss::Loss;
 use crate::metric::largest;
-use crate::network::{Files, Network};
+use crate::network::Files;
 use crate::report::inspection::{BatchView, ExampleView, Piece};
 use crate::step::forward::BatchOutputs;
 use crate::step::head::{Head, losses, most_probable};
 
 /// How examples are read.
-pub(super) struct Reading<'a, F: Files> {
-    pub files: &'a F,
+pub(super) struct Reading<'a> {
+    pub files: &'a dyn Files,
     pub head: Head,
     pub loss: Loss,
     pub class_weights: Option<&'a ClassWeights>,
     pub label_names: Vec<String>,
 }
 
-impl<'a, F: Files> Reading<'a, F> {
-    pub(super) fn of<N: Network<Files = F>>(coming: &Inspection<'a, N>) -> Self {
+impl<'a> Reading<'a> {
+    pub(super) fn of(coming: &Inspection<'a>) -> Self {
         let head = coming.head();
         Self {
             files: coming.files,
@@ -123,7 +123,7 @@ impl<'a, F: Files> Reading<'a, F> {
 
 /// The tokens that were hidden in an example, and those that are predicted for them.
 fn hidden_tokens(
-    files: &impl Files,
+    files: &dyn Files,
     labels: &TokenLabels,
     row: usize,
     outputs: &[f32],
@@ -140,7 +140,7 @@ fn hidden_tokens(
 }
 
 /// The word pieces of an example of a batch, padding included.
-pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece> {
+pub(super) fn pieces(files: &dyn Files, part: &Batch, row: usize) -> Vec<Piece> {
     if part.ids.is_empty() {
         return Vec::new();
     }
@@ -163,14 +163,14 @@ pub(super) fn pieces(files: &impl Files, part: &Batch, row: usize) -> Vec<Piece>
 }
 
 /// The texts of the sequences of an example: of choices each with its prompt.
-fn sequences_text(files: &impl Files, pieces: &[Piece], choices: usize) -> String {
+fn sequences_text(files: &dyn Files, pieces: &[Piece], choices: usize) -> String {
     let length = (pieces.len() / choices.max(1)).max(1);
     let texts = pieces.chunks(length).map(|own| decoded(files, own));
     texts.collect::<Vec<_>>().join(" / ")
 }
 
 /// The text of word pieces without what the model adds to each text; two texts have a bar between them.
-pub(super) fn decoded(files: &impl Files, pieces: &[Piece]) -> String {
+pub(super) fn decoded(files: &dyn Files, pieces: &[Piece]) -> String {
     const ADDED: [&str; 6] = ["[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>"];
     let of_segment = |second: bool| {
         let own = pieces
@@ -200,7 +200,7 @@ pub(super) fn features_text(features: &[f32]) -> String {
     }
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// What losses are multiplied with; nothing where all examples count alike. `is_weighted`: by weights of their own.
     pub(super) fn weights_in_words(&self, is_weighted: bool) -> Option<String> {
         let of = match (self.settings.class_weights.is_some(), is_weighted) {

@@ -6,10 +6,10 @@ use stratoscope_bert::taps::{Sighting, Taps};
 use stratoscope_diagnostics::Result;
 
 use super::Inspection;
-use crate::network::Network;
+
 use crate::report::inspection::{Direction, Probe, Statistics};
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// Runs the batch of the step with this index forward and backward, and returns all that is seen of it, in the order of
     /// computing, replica by replica.
     ///

@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 
 use super::Inspection;
 use super::tensors::statistics;
-use crate::network::Network;
+
 use crate::pattern::matches;
 use crate::problem;
 use crate::report::inspection::{Statistics, TensorRow, TensorStatistics};
@@ -67,7 +67,7 @@ fn together(found: &[Found]) -> Vec<TensorRow> {
     rows
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// Statistics of what layers compute for the examples of the coming step, with its dropout masks.
     ///
     /// # Errors

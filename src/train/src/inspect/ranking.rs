@@ -7,7 +7,7 @@ use stratoscope_render::text;
 
 use super::Inspection;
 use super::examples::Reading;
-use crate::network::Network;
+
 use crate::report::inspection::{ExampleView, RankedExamples};
 
 /// Examples that are evaluated; of more, a random sample.
@@ -29,8 +29,8 @@ pub(crate) enum Ranking {
 ///
 /// # Errors
 /// SC0520 if it is interrupted, SC0907 if a device fails.
-pub(crate) fn ranked<N: Network>(
-    coming: &Inspection<'_, N>,
+pub(crate) fn ranked(
+    coming: &Inspection<'_>,
     data: &Split,
     batch_size: usize,
     (ranking, count): (Ranking, usize),

@@ -11,7 +11,7 @@ use stratoscope_strategy::VariableRecord;
 
 use super::Inspection;
 use crate::context::interrupt;
-use crate::network::Network;
+
 use crate::report::inspection::{Statistics, TensorRow, TensorStatistics};
 use crate::step::exchange::{ExchangeMode, Exchanged};
 use crate::step::forward::interrupted;
@@ -118,7 +118,7 @@ fn rows(records: &[VariableRecord], mut all: ById, by_replica: &[ById]) -> Vec<T
     records.iter().filter_map(row).collect()
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     fn computed(&self, call: &str) -> Result<Vec<GradientsParams>> {
         let stop = interrupt::at_once();
         let shares = self.shares();

@@ -12,20 +12,20 @@ use stratoscope_diagnostics::{Diagnostic, Rule};
 use crate::arguments::StrategyChoice;
 use crate::loss::{Loss, own};
 use crate::metric::{Answers, Metric};
+use crate::network::Files;
 use crate::network::{Activation, Task};
-use crate::network::{Files, Network};
 use crate::optimizer::{Clipping, Optimizer, UpdateRule};
 use crate::problem;
 use crate::run::state::ModelState;
 
 /// What the head cannot be trained or measured with.
-pub(crate) fn errors<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn errors(
+    state: &ModelState,
     loss: Option<Loss>,
     metrics: &[Metric],
     choice: &StrategyChoice,
 ) -> Vec<Diagnostic> {
-    let files = &state.files;
+    let files = &*state.files;
     let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {
@@ -95,11 +95,7 @@ fn of_loss(loss: Loss, classes: Option<usize>, task: Task) -> Option<Diagnostic>
 }
 
 /// SC0103 for a loss of one's own that is none, or that would have to leave its process.
-fn of_own<N: Network>(
-    loss: Loss,
-    state: &ModelState<N>,
-    choice: &StrategyChoice,
-) -> Option<Diagnostic> {
+fn of_own(loss: Loss, state: &ModelState, choice: &StrategyChoice) -> Option<Diagnostic> {
     let Loss::Own(own) = loss else {
         return None;
     };
@@ -111,7 +107,7 @@ fn of_own<N: Network>(
         let why = "a function does not travel to worker processes; the other strategies take it";
         return Some(problem::bad_value("compile", "loss", loss, expects).why(why));
     }
-    let files = &state.files;
+    let files = &*state.files;
     // A head of answers has an output a position.
     let outputs = match files.task() {
         Task::Span => 4,
@@ -166,7 +162,7 @@ fn of_outputs(
     Some(finding)
 }
 
-fn of_metric(metric: Metric, loss: Option<Loss>, files: &impl Files) -> Option<Diagnostic> {
+fn of_metric(metric: Metric, loss: Option<Loss>, files: &dyn Files) -> Option<Diagnostic> {
     // One output under a binary loss decides between two classes.
     let answers = match files.classes() {
         _ if files.task() == Task::Words => Answers::Words,
@@ -235,8 +231,8 @@ fn of_names(metrics: &[Metric]) -> Vec<Diagnostic> {
 }
 
 /// What will work, and is probably not what was meant.
-pub(crate) fn warnings<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn warnings(
+    state: &ModelState,
     optimizer: &Optimizer,
     loss: Option<Loss>,
 ) -> Vec<Diagnostic> {
@@ -263,7 +259,7 @@ pub(crate) fn warnings<N: Network>(
 
 /// SC0501, for pretrained weights only: what is made anew may be trained at any rate, and so may a
 /// head alone.
-fn rate<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+fn rate(state: &ModelState, optimizer: &Optimizer) -> Option<Diagnostic> {
     let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
     let pretrained = state.files.source().is_some();
     let elements = |shape: &[usize]| shape.iter().product::<usize>();
@@ -286,7 +282,7 @@ fn rate<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> Option<Diag
 }
 
 /// SC0507.
-fn decay<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> Option<Diagnostic> {
+fn decay(state: &ModelState, optimizer: &Optimizer) -> Option<Diagnostic> {
     if optimizer.weight_decay() == 0.0 {
         return None;
     }

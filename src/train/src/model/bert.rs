@@ -16,8 +16,8 @@ use stratoscope_render::text;
 use stratoscope_strategy::{Origin, scope};
 
 use crate::arguments::IntoCount;
-use crate::model::Model;
 use crate::model::lora::freeze_all_but_adapters;
+use crate::model::{Model, ModelOf};
 use crate::network::{Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
 
@@ -60,13 +60,6 @@ macro_rules! of_a_checkpoint {
         fn can_recompute() -> bool {
             true
         }
-
-        // As for `Sequential`.
-        #[cfg(not(test))]
-        #[inline(never)]
-        fn calls() -> $crate::model::calls::Calls<Self> {
-            $crate::model::calls::Calls::compiled_here()
-        }
     };
 }
 
@@ -84,7 +77,7 @@ pub use sentence::BertForSentenceEmbedding;
 pub use token::BertForTokenClassification;
 
 /// BERT with a classifier, or a regression, on its pooled output.
-pub type BertForSequenceClassification = Model<SequenceClassifier>;
+pub type BertForSequenceClassification = ModelOf<SequenceClassifier>;
 
 /// What came with a BERT's weights.
 #[derive(Clone, Debug)]
@@ -170,18 +163,16 @@ impl Files for BertFiles {
         &self.config.labels
     }
 
-    fn with_label_names(mut self, names: Vec<String>) -> Self {
-        self.config = self.config.with_labels(names);
-        self
+    fn set_label_names(&mut self, names: Vec<String>) {
+        self.config = self.config.clone().with_labels(names);
     }
 
     fn binary_labels(&self) -> Option<&[String; 2]> {
         self.config.binary_labels.as_ref()
     }
 
-    fn with_binary_labels(mut self, names: Option<[String; 2]>) -> Self {
+    fn set_binary_labels(&mut self, names: Option<[String; 2]>) {
         self.config.binary_labels = names;
-        self
     }
 
     fn max_positions(&self) -> usize {
@@ -254,7 +245,7 @@ impl Network for SequenceClassifier {
     of_a_checkpoint!();
 }
 
-impl Model<SequenceClassifier> {
+impl ModelOf<SequenceClassifier> {
     /// Loads a checkpoint, with a head of `num_labels` outputs; 1 makes it a regression, or a decision between
     /// two classes if its loss is `BinaryCrossentropy`. A head that
     /// the checkpoint has for another number of labels is an error; one it lacks is new.
@@ -311,7 +302,7 @@ impl Model<SequenceClassifier> {
     }
 }
 
-impl<N: Network<Files = BertFiles>> Model<N> {
+impl<N: Network<Files = BertFiles>> ModelOf<N> {
     /// Writes the model as Hugging Face files, with the names of its labels and its tokenizer, and
     /// returns their paths. transformers and [`Self::from_pretrained`] load the folder. Of a model with adapters these and
     /// the head are written, in the layout of PEFT: the frozen weights stay where they are.
@@ -323,7 +314,7 @@ impl<N: Network<Files = BertFiles>> Model<N> {
         let (network, files) = (state.settled()?.first().clone(), state.files.clone());
         // Others may use the model while the files are written.
         drop(state);
-        network.save(&files, folder.as_ref())
+        network.save(&*files, folder.as_ref())
     }
 
     /// Gives the model another tokenizer; weights and labels stay. Its ids must be those that the
@@ -333,23 +324,26 @@ impl<N: Network<Files = BertFiles>> Model<N> {
     /// # Errors
     /// SC0121 in a callback of the model's own run.
     pub fn set_tokenizer(&self, tokenizer: BertTokenizer) -> Result<()> {
-        self.free_state("set_tokenizer")?.files.tokenizer = tokenizer;
+        self.free_state("set_tokenizer")?
+            .files
+            .of_mut::<BertFiles>()
+            .tokenizer = tokenizer;
         Ok(())
     }
 
     /// The tokenizer that it carries.
     pub fn tokenizer(&self) -> BertTokenizer {
-        self.state().files.tokenizer.clone()
+        self.state().files.of::<BertFiles>().tokenizer.clone()
     }
 
     /// What every variable was filled with when it was loaded.
     pub fn load_report(&self) -> LoadReport {
-        self.state().files.report.clone()
+        self.state().files.of::<BertFiles>().report.clone()
     }
 }
 
 /// A model of a checkpoint, in the scope.
-fn load<N>(name: &str, options: &LoadOptions, origin: Origin) -> Result<Model<N>>
+fn load<N>(name: &str, options: &LoadOptions, origin: Origin) -> Result<ModelOf<N>>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
@@ -374,12 +368,12 @@ where
         masking: Masking::default(),
     };
     let model = Model::new(loaded.network, files, origin)?;
-    freeze_all_but_adapters(&mut *model.state());
+    freeze_all_but_adapters::<N>(&mut model.state());
     Ok(model)
 }
 
 /// The same with these names of its labels.
-fn load_labels<N>(name: &str, labels: Vec<String>, origin: Origin) -> Result<Model<N>>
+fn load_labels<N>(name: &str, labels: Vec<String>, origin: Origin) -> Result<ModelOf<N>>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
@@ -392,14 +386,14 @@ fn load_with_labels<N>(
     labels: Vec<String>,
     options: LoadOptions,
     origin: Origin,
-) -> Result<Model<N>>
+) -> Result<ModelOf<N>>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
     let num_labels = labels_of_a_head(labels.len())?;
     let model = load::<N>(name, &options.num_labels(num_labels), origin)?;
     let mut state = model.state();
-    state.files = state.files.clone().with_label_names(labels);
+    state.files.set_label_names(labels);
     drop(state);
     Ok(model)
 }

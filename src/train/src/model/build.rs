@@ -6,19 +6,22 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
 
 use crate::arguments::IntoCount;
-use crate::model::Model;
+use crate::model::{Model, ModelOf};
 use crate::network::made::Made;
 use crate::network::{Network, Outputs};
 use crate::run::building::does_not_fit;
 use crate::step::workers::{Host, host};
 
-impl<N: Network<Files = Outputs>> Model<N> {
+impl Model {
     /// A model of a network of one's own that takes numbers. See [`Network`] for an example.
     ///
     /// # Errors
     /// SC0907 if a device does not take its copy.
     #[track_caller]
-    pub fn of(network: N, outputs: Outputs) -> Result<Self> {
+    pub fn of<N>(network: N, outputs: Outputs) -> Result<ModelOf<N>>
+    where
+        N: Network<Files = Outputs>,
+    {
         Self::new(network, outputs, Origin::current())
     }
 
@@ -29,7 +32,10 @@ impl<N: Network<Files = Outputs>> Model<N> {
     /// # Errors
     /// As [`Self::of`], and SC0712 for a default device that is not there.
     #[track_caller]
-    pub fn made_by(make: fn(&Device) -> N, outputs: Outputs) -> Result<Self> {
+    pub fn made_by<N>(make: fn(&Device) -> N, outputs: Outputs) -> Result<ModelOf<N>>
+    where
+        N: Network<Files = Outputs>,
+    {
         let origin = Origin::current();
         let network = make(&scope::device()?);
         let model = Self::new(network, outputs, origin)?;
@@ -40,7 +46,7 @@ impl<N: Network<Files = Outputs>> Model<N> {
     }
 }
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Makes the variables for an input of this shape, in the active scope; Keras's `build((None, 5))`.
     /// What is built stays as it is.
     ///

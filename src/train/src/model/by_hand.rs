@@ -24,7 +24,7 @@ use stratoscope_strategy::Origin;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::notice;
 use crate::model::Model;
-use crate::network::Network;
+
 use crate::prepare;
 use crate::run::state::ModelState;
 use crate::run::watch::Moment;
@@ -35,7 +35,7 @@ use crate::step::gradients::{ByHand, as_parameters};
 
 pub use crate::step::gradients::{Applied, Gradients};
 
-impl<N: Network> Model<N> {
+impl Model {
     /// The gradient of the mean loss over all examples of `batch`, with dropout, as a step of `fit!`
     /// computes it: each replica has its part, and their gradients are averaged by examples. Weights
     /// stay as they are.
@@ -44,7 +44,7 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled, SC0113 without a loss; what is wrong with the data;
     /// SC0520 if it is interrupted; SC0907 if a device fails.
     pub fn gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        (self.calls.gradients)(self, batch, true)
+        self.gradients_of(batch, true)
     }
 
     /// The same without dropout, as it must not be used for training: for comparing, and to see what
@@ -53,17 +53,17 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// As [`Self::gradients`].
     pub fn evaluation_gradients(&self, batch: &Dataset) -> Result<Gradients> {
-        (self.calls.gradients)(self, batch, false)
+        self.gradients_of(batch, false)
     }
 
-    pub(crate) fn gradients_in(&self, data: &Dataset, training: bool) -> Result<Gradients> {
+    fn gradients_of(&self, data: &Dataset, training: bool) -> Result<Gradients> {
         let _listening = Listening::begin();
         let mut state = self.state();
         state.compiled_for("gradients")?;
         state.ready_for(Data::Held(data), "gradients", Origin::current())?;
         let settings = state.step_settings("gradients")?;
         let head = state.head_written();
-        let encoded = prepare::encode(&state.files, &head, data, None, "gradients")?;
+        let encoded = prepare::encode(&*state.files, &head, data, None, "gradients")?;
         let batch = encoded.batch(encoded.len())?.next();
         let number = state.by_hand.computed;
         // A gradient without dropout is for looking at: no loop waits for it.
@@ -82,10 +82,6 @@ impl<N: Network> Model<N> {
     /// SC0112 for a model that was not compiled; SC0121 in a callback of its own run; SC0505 for a
     /// gradient that is not finite; SC0506 and SC0509, where they are denied.
     pub fn apply(&self, gradients: Gradients) -> Result<Applied> {
-        (self.calls.apply)(self, gradients)
-    }
-
-    pub(crate) fn apply_here(&self, gradients: Gradients) -> Result<Applied> {
         let mut state = self.free_state("apply")?;
         let settings = state.step_settings("apply")?;
         let norm = gradients.norm();
@@ -133,8 +129,8 @@ fn rate(settings: &StepSettings, made: u64) -> f64 {
 }
 
 /// Forward and backward on every replica, and the mean by examples.
-fn of_batch<N: Network>(
-    state: &ModelState<N>,
+fn of_batch(
+    state: &ModelState,
     batch: &Batch,
     settings: &StepSettings,
     number: u64,

@@ -16,14 +16,13 @@ use crate::metric::{Tallies, names};
 use crate::model::Model;
 use crate::model::agreement;
 use crate::model::receipt::receipt;
-use crate::network::{Files, Network};
 use crate::optimizer::Optimizer;
 use crate::problem;
 use crate::report::receipt::CompileReceipt;
 use crate::run::state::ModelState;
 use crate::step::evaluation::empty_tally;
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Gives the model its optimizer, loss and metrics. Moments of an earlier `compile` are dropped;
     /// the weights stay.
     ///
@@ -35,14 +34,7 @@ impl<N: Network> Model<N> {
     /// diagnostic names them.
     #[track_caller]
     pub fn compile(&self, args: CompileArgs) -> Result<CompileReceipt> {
-        (self.calls.compile)(self, args, Origin::current())
-    }
-
-    pub(crate) fn compile_from(
-        &self,
-        args: CompileArgs,
-        compiled_at: Origin,
-    ) -> Result<CompileReceipt> {
+        let compiled_at = Origin::current();
         begin_call();
         let mut state = self.free_state("compile")?;
         let before = state.compiled.clone();
@@ -55,7 +47,7 @@ impl<N: Network> Model<N> {
 
     fn compile_state(
         &self,
-        state: &mut ModelState<N>,
+        state: &mut ModelState,
         mut args: CompileArgs,
         compiled_at: Origin,
     ) -> Result<CompileReceipt> {
@@ -140,9 +132,9 @@ struct Findings {
 impl Findings {
     /// SC0116 without an optimizer, SC0202 for one of another model or strategy. `is_outside`: the model is
     /// outside of its scope, which is one fault, not two.
-    fn check_owner<N: Network>(
+    fn check_owner(
         &mut self,
-        state: &ModelState<N>,
+        state: &ModelState,
         args: &CompileArgs,
         identity: &Arc<()>,
         is_outside: bool,
@@ -168,7 +160,7 @@ impl Findings {
 
     /// SC0103 for a count below 1 or one that the strategy or the optimizer rules out, SC0102 for
     /// `steps_per_execution` without a scope: an error, or a warning and 1.
-    fn counts<N: Network>(&mut self, state: &ModelState<N>, args: &CompileArgs) -> Counts {
+    fn counts(&mut self, state: &ModelState, args: &CompileArgs) -> Counts {
         let mut counts = Counts {
             steps_per_execution: self.count(args.steps_per_execution, "steps_per_execution"),
             gradient_accumulation_steps: self.count(
@@ -209,7 +201,7 @@ impl Findings {
     }
 
     /// Whether loss, metrics and optimizer agree with the head and with each other.
-    fn check_agreement<N: Network>(&mut self, state: &ModelState<N>, args: &CompileArgs) {
+    fn check_agreement(&mut self, state: &ModelState, args: &CompileArgs) {
         let problems = agreement::errors(state, args.loss, &args.metrics, &args.strategy);
         self.problems.extend(problems);
         if let Some(optimizer) = &args.optimizer {
@@ -235,7 +227,7 @@ fn missing_optimizer() -> MissingOptimizer {
 }
 
 /// A line of the receipt, where a model of a strategy is compiled outside of the scope.
-fn note_on_scope<N: Network>(state: &ModelState<N>) -> Option<(String, String)> {
+fn note_on_scope(state: &ModelState) -> Option<(String, String)> {
     let bound = state.step.replicas.strategy()?;
     if scope::current().is_some() {
         return None;
@@ -249,10 +241,7 @@ fn note_on_scope<N: Network>(state: &ModelState<N>) -> Option<(String, String)> 
 }
 
 /// SC0201 where the model's variables do not belong to the strategy that the call names or the scope has.
-fn outside_its_scope<N: Network>(
-    state: &ModelState<N>,
-    choice: &StrategyChoice,
-) -> Result<Option<Diagnostic>> {
+fn outside_its_scope(state: &ModelState, choice: &StrategyChoice) -> Result<Option<Diagnostic>> {
     let bound = state.step.replicas.strategy();
     let meant: Option<Strategy> = match (choice, bound) {
         (StrategyChoice::None, Some(bound)) => {
@@ -304,8 +293,8 @@ fn outside_its_scope<N: Network>(
 }
 
 /// SC0202, where the optimizer was made in the scope of another strategy than the model's.
-fn optimizer_of_another_strategy<N: Network>(
-    state: &ModelState<N>,
+fn optimizer_of_another_strategy(
+    state: &ModelState,
     optimizer: &Optimizer,
     choice: &StrategyChoice,
 ) -> Option<Diagnostic> {
@@ -327,7 +316,7 @@ fn optimizer_of_another_strategy<N: Network>(
 }
 
 /// SC0103 for `sync_every` above 1 under a strategy with a single copy of each variable.
-fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Option<Diagnostic> {
+fn nothing_to_average(state: &ModelState, sync_every: u64) -> Option<Diagnostic> {
     let strategy = state.step.replicas.strategy()?;
     if sync_every < 2 || strategy.has_copies() {
         return None;
@@ -343,11 +332,7 @@ fn nothing_to_average<N: Network>(state: &ModelState<N>, sync_every: u64) -> Opt
 
 /// SC0103 for `sync_every` above 1 together with `use_ema`: between two averages over the replicas, every
 /// replica has weights of its own.
-fn two_averages<N: Network>(
-    state: &ModelState<N>,
-    optimizer: &Optimizer,
-    sync_every: u64,
-) -> Option<Diagnostic> {
+fn two_averages(state: &ModelState, optimizer: &Optimizer, sync_every: u64) -> Option<Diagnostic> {
     let replicas = &state.step.replicas;
     let has_copies = replicas.strategy().is_some_and(Strategy::has_copies);
     let is_local = sync_every > 1 && has_copies && replicas.len() > 1;
@@ -363,8 +348,8 @@ fn two_averages<N: Network>(
 }
 
 /// SC0103 for an optimizer that needs whole variables, where servers have rows of them.
-fn cut_variables<N: Network>(
-    state: &ModelState<N>,
+fn cut_variables(
+    state: &ModelState,
     optimizer: &Optimizer,
     choice: &StrategyChoice,
 ) -> Option<Diagnostic> {
@@ -393,7 +378,7 @@ fn cut_variables<N: Network>(
 
 /// Whether a scope is active for this call: one was entered or set as default, the model is bound to
 /// a strategy, or one is named.
-fn is_in_scope<N: Network>(state: &ModelState<N>, choice: &StrategyChoice) -> bool {
+fn is_in_scope(state: &ModelState, choice: &StrategyChoice) -> bool {
     let named = matches!(choice, StrategyChoice::This(_));
     named || state.step.replicas.strategy().is_some() || scope::current().is_some()
 }

@@ -12,14 +12,13 @@ use crate::context::RunContext;
 use crate::context::interrupt::Listening;
 use crate::context::warnings::begin_call;
 use crate::model::Model;
-use crate::network::{Files, Network};
 use crate::prepare;
 use crate::report::history::Evaluation;
 use crate::run::watch::new_head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 use crate::step::head::Head;
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Loss and metrics of a data set, without dropout, as means over its examples; of tagged words and hidden tokens, over
     /// these.
     ///
@@ -28,10 +27,10 @@ impl<N: Network> Model<N> {
     /// what is wrong with the data.
     #[track_caller]
     pub fn evaluate<'d>(&self, data: impl IntoData<'d>, args: EvaluateArgs) -> Result<Evaluation> {
-        (self.calls.evaluate)(self, data.into_data(), args, Origin::current())
+        self.evaluate_data(data.into_data(), args, Origin::current())
     }
 
-    pub(crate) fn evaluate_from(
+    fn evaluate_data(
         &self,
         data: Data<'_>,
         args: EvaluateArgs,
@@ -59,7 +58,7 @@ impl<N: Network> Model<N> {
         };
         let data = first.as_ref().map_or(data, Data::Held);
         let encoded = prepare::encode_data(
-            &state.files,
+            &*state.files,
             &state.head_written(),
             data,
             (plan.max_length, false),
@@ -78,9 +77,9 @@ impl<N: Network> Model<N> {
             precision: state.step.policy.precision(),
         };
         let replicas = state.settled()?;
-        let head = Head::of(&state.files, replicas.first(), Some(loss));
+        let head = Head::of(&*state.files, replicas.first(), Some(loss));
         let mut found = evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)?;
-        found.predictions.label_names = head.label_names(&state.files);
+        found.predictions.label_names = head.label_names(&*state.files);
         Ok(found)
     }
 }

@@ -3,9 +3,8 @@
 use stratoscope_diagnostics::Result;
 
 use crate::model::Model;
-use crate::network::Network;
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Freezes the variables whose name begins with this: `"bert"` leaves the head alone free,
     /// `"bert.encoder.layer.0"` is one layer, `""` is everything. Returns how many are frozen now.
     ///

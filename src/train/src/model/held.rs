@@ -10,8 +10,9 @@ use stratoscope_strategy::{
 };
 
 use crate::context::RunContext;
-use crate::model::Model;
 use crate::model::predict::{Prediction, Predictions};
+use crate::model::{Model, ModelOf};
+
 use crate::network::Network;
 use crate::optimizer::Optimizer;
 pub use crate::report::held::Held;
@@ -25,6 +26,12 @@ use crate::step::gradients::Gradients;
 pub fn held(value: &dyn Any) -> Option<Held> {
     if let Some(look) = RunContext::current().look(value.type_id()) {
         return look(value);
+    }
+    if let Some(model) = value.downcast_ref::<Model>() {
+        return model.held();
+    }
+    if let Some(run) = value.downcast_ref::<Run>() {
+        return Some(run.held());
     }
     let bytes = |bytes: usize| Held {
         bytes: bytes as u64,
@@ -48,16 +55,14 @@ pub fn held(value: &dyn Any) -> Option<Held> {
     of_strategy(value)
 }
 
-/// Models of this network and their runs are known in this context from now on.
+/// Models of this network are known in this context from now on.
 pub(crate) fn register<N: Network>(context: &RunContext) {
-    let look: Look = |value| value.downcast_ref::<Model<N>>()?.held();
-    context.register(TypeId::of::<Model<N>>(), look);
-    let look: Look = |value| Some(value.downcast_ref::<Run<N>>()?.held());
-    context.register(TypeId::of::<Run<N>>(), look);
+    let look: Look = |value| value.downcast_ref::<ModelOf<N>>()?.held();
+    context.register(TypeId::of::<ModelOf<N>>(), look);
 }
 
 /// The variables of a model with all their copies, and what its optimizer keeps beside them.
-pub(crate) fn of_state<N: Network>(state: &ModelState<N>) -> Held {
+pub(crate) fn of_state(state: &ModelState) -> Held {
     let records = state.step.replicas.records();
     let weights: u64 = records.iter().map(copies).sum();
     let compiled = state.compiled.as_ref();

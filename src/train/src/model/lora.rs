@@ -17,9 +17,9 @@ use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use crate::arguments::{Count, IntoCount};
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::model::bert::BertFiles;
-use crate::network::{Files, Network};
+use crate::network::{AnyNetwork, Network};
 use crate::run::state::ModelState;
 
 const CALL: &str = "add_lora";
@@ -202,7 +202,7 @@ impl fmt::Display for LoraReceipt {
 /// The methods of a model, for each network in this library, so that they are compiled here and not in every cell.
 macro_rules! with_lora {
     ($($network:ty),*) => {$(
-        impl Model<$network> {
+        impl ModelOf<$network> {
             /// Gives dense layers low-rank adapters, and freezes all variables but these and the head. Until the first step the
             /// model computes what it computed before, bit for bit. The adapters are placed by the model's strategy.
             ///
@@ -239,27 +239,28 @@ with_lora!(
     SentenceEncoder
 );
 
-fn add<N>(model: &Model<N>, lora: Lora, origin: Origin) -> Result<LoraReceipt>
+fn add<N>(model: &ModelOf<N>, lora: Lora, origin: Origin) -> Result<LoraReceipt>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
     let mut state = model.free_state(CALL)?;
-    if state.files.config.lora.is_some() {
+    let files = state.files.of::<BertFiles>();
+    if files.config.lora.is_some() {
         return Err(LoraOutOfOrder::AddedTwice.error());
     }
     if state.compiled.is_some() {
         return Err(LoraOutOfOrder::AddedAfterCompile.error());
     }
-    let network = state.step.replicas.first().clone();
-    let layers = lora::candidates(&network, &state.files.config);
-    let lora = lora.checked(&layers, state.files.checkpoint.clone())?;
+    let network: N = typed(state.step.replicas.first());
+    let layers = lora::candidates(&network, &files.config);
+    let lora = lora.checked(&layers, files.checkpoint.clone())?;
     let receipt = (lora.rank, lora.modules.iter().cloned().collect());
-    let mut config = state.files.config.clone();
+    let mut config = files.config.clone();
     config.lora = Some(lora);
     let network = lora::with_adapters(&network, &config, HashMap::new());
-    state.exchange_network(network, origin)?;
-    state.files.config = config;
-    freeze_all_but_adapters(&mut state);
+    state.exchange_network(AnyNetwork::new(network), origin)?;
+    state.files.of_mut::<BertFiles>().config = config;
+    freeze_all_but_adapters::<N>(&mut state);
     let sizes = state
         .trainable()
         .map(|it| it.shape.iter().product::<usize>());
@@ -272,21 +273,30 @@ where
     })
 }
 
+/// The network with its type.
+fn typed<N: Network>(network: &AnyNetwork) -> N {
+    let network = network.downcast_ref::<N>();
+    network
+        .expect("a model keeps the type of its network")
+        .clone()
+}
+
 /// Only the adapters and the head are trained. The head is what is not the body of the checkpoint's family; what had no
 /// values in the checkpoint belongs to it, as random numbers must not stay, and so does what was trained before the adapters
 /// were saved.
-pub(super) fn freeze_all_but_adapters<N>(state: &mut ModelState<N>)
+pub(super) fn freeze_all_but_adapters<N>(state: &mut ModelState)
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
     let new = state.files.new_variables();
-    let Some(mut adapters) = state.files.config.lora.take() else {
+    let files = state.files.of_mut::<BertFiles>();
+    let Some(mut adapters) = files.config.lora.take() else {
         return;
     };
     adapters
         .trained
         .extend(new.into_iter().map(|(name, _)| name));
-    let config = &state.files.config;
+    let config = &files.config;
     let is_trained = |name: &str| {
         !lora::is_of_body::<N>(name, config)
             || adapters.trained.contains(name)
@@ -295,25 +305,26 @@ where
     let records = state.step.replicas.records().iter();
     let frozen = records.filter(|record| !is_trained(&record.name));
     let frozen: HashSet<ParamId> = frozen.map(|record| record.param).collect();
-    state.files.config.lora = Some(adapters);
+    files.config.lora = Some(adapters);
     state.step.replicas.set_trainable(&frozen, false);
 }
 
-fn merge<N>(model: &Model<N>, origin: Origin) -> Result<()>
+fn merge<N>(model: &ModelOf<N>, origin: Origin) -> Result<()>
 where
     N: BertNetwork + Network<Files = BertFiles>,
 {
     let mut state = model.free_state("merge_lora")?;
-    if state.files.config.lora.is_none() {
+    let files = state.files.of::<BertFiles>();
+    if files.config.lora.is_none() {
         return Err(LoraOutOfOrder::NothingToMerge.error());
     }
-    let network = state.settled()?.first().clone();
-    let merged = lora::merged(&network, &state.files.config).map_err(|reason| {
+    let network: N = typed(state.settled()?.first());
+    let merged = lora::merged(&network, &files.config).map_err(|reason| {
         let device = state.step.replicas.devices()[0].name.clone();
         BackendFailed { device, reason }.error()
     })?;
-    state.exchange_network(merged, origin)?;
-    state.files.config.lora = None;
+    state.exchange_network(AnyNetwork::new(merged), origin)?;
+    state.files.of_mut::<BertFiles>().config.lora = None;
     let all: HashSet<ParamId> = state
         .step
         .replicas

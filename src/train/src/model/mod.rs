@@ -5,22 +5,25 @@ pub(crate) mod agreement;
 pub mod bert;
 pub mod build;
 pub mod by_hand;
-pub mod calls;
 pub(crate) mod compile;
 pub(crate) mod evaluate;
 mod freeze;
 pub mod held;
 pub mod lora;
+mod of;
 pub mod predict;
 mod receipt;
 pub mod sequential;
 pub mod worker;
 
-use std::any::Any;
+pub use of::ModelOf;
+
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
-use stratoscope_data::{Data, IntoData};
+use burn::tensor::TensorData;
+use stratoscope_bert::names::named_values;
+use stratoscope_data::IntoData;
 use stratoscope_diagnostics::rules::StrategyNotUsed;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
@@ -31,8 +34,7 @@ use crate::context::RunContext;
 use crate::context::ledger::Ledger;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::model::calls::Calls;
-use crate::network::{Files, Network, Task};
+use crate::network::{AnyNetwork, Files, Network, Task};
 use crate::report::held::Held;
 use crate::report::history::History;
 use crate::report::memory_plan::MemoryPlan;
@@ -43,21 +45,23 @@ use crate::run::state::{ModelState, SharedModel};
 use crate::step::StepState;
 use crate::step::gradients::ByHand;
 
-/// A network with a copy on every replica, its tokenizer and labels, and how it is trained.
-pub struct Model<N: Network> {
-    /// A [`SharedModel`] of the network. Its type is not named, so that a cell that only holds a model need
-    /// not compile how one is dropped.
-    inner: Arc<dyn Any + Send + Sync>,
-    /// Made where the model is made: a cell that uses a model of another cell compiles none of them.
-    calls: Arc<Calls<N>>,
+/// A network with a copy on every replica, its tokenizer and labels, and how it is trained. Where the type of the network is
+/// known, it is a [`ModelOf`] it.
+pub struct Model {
+    shared: Arc<SharedModel>,
 }
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Places a network on every replica of the active scope; outside of any, on the default device.
     ///
     /// # Errors
     /// SC0907 if a device does not take its copy, SC0714 if it has no numbers of the policy's.
-    pub fn new(network: N, files: N::Files, origin: Origin) -> Result<Self> {
+    pub fn new<N: Network>(network: N, files: N::Files, origin: Origin) -> Result<ModelOf<N>> {
+        let model = Self::placed(AnyNetwork::new(network), Box::new(files), origin)?;
+        Ok(ModelOf::of_model(model))
+    }
+
+    fn placed(network: AnyNetwork, files: Box<dyn Files>, origin: Origin) -> Result<Self> {
         let names: Vec<_> = network
             .parameters()
             .into_iter()
@@ -65,7 +69,7 @@ impl<N: Network> Model<N> {
             .collect();
         let entry = format!("{}, {origin}", files.model_name());
         let context = RunContext::current();
-        let (made, policy) = (origin.clone(), Policy::of::<N>());
+        let (made, policy) = (origin.clone(), Policy::of(&network));
         let replicas = Replicas::place(network, &names, origin)?;
         policy.works_on(replicas.devices())?;
         let state = ModelState {
@@ -81,10 +85,8 @@ impl<N: Network> Model<N> {
             ledger: Ledger::open(entry, context.alive()),
         };
         state.enter_in_ledger();
-        held::register::<N>(&context);
         Ok(Self {
-            inner: Arc::new(SharedModel::new(state)),
-            calls: Arc::new(N::calls()),
+            shared: Arc::new(SharedModel::new(state)),
         })
     }
 
@@ -94,10 +96,6 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// SC0907 if a value cannot be read from its device.
     pub fn placement(&self) -> Result<PlacementReport> {
-        (self.calls.placement)(self)
-    }
-
-    pub(crate) fn placement_here(&self) -> Result<PlacementReport> {
         self.state().placement()
     }
 
@@ -116,15 +114,18 @@ impl<N: Network> Model<N> {
         self.state().num_parameters()
     }
 
-    /// Calls `look` with replica 0's network. Everything may be asked of the model meanwhile. A loop of
-    /// such calls on a model with several replicas shows SC0203: the others do nothing.
-    pub fn with_network<T>(&self, look: impl FnOnce(&N) -> T) -> T {
-        // A copy of the handles, so that the state is free again.
-        let network = self.lent_network();
-        look(&network)
+    /// The names of replica 0's variables, in the order of its fields, with their values.
+    pub fn variables(&self) -> Vec<(String, TensorData)> {
+        named_values(&self.lent_network())
     }
 
-    fn lent_network(&self) -> N {
+    /// This model with the type of its network; `None` where it is another one.
+    pub fn typed<N: Network>(&self) -> Option<ModelOf<N>> {
+        ModelOf::typed(self.clone())
+    }
+
+    /// Replica 0's network, as handles of its variables. Everything may be asked of the model meanwhile.
+    fn lent_network(&self) -> AnyNetwork {
         let mut state = self.state();
         let replicas = state.step.replicas.len();
         // Callbacks of a run look at the network between its steps.
@@ -143,16 +144,15 @@ impl<N: Network> Model<N> {
 
     /// What it holds in memory, and where; `None` while a call has it.
     pub(crate) fn held(&self) -> Option<Held> {
-        Some(held::of_state(&*self.shared().try_state()?))
+        Some(held::of_state(&*self.shared.try_state()?))
     }
 
-    pub(crate) fn shared(&self) -> &SharedModel<N> {
-        let shared = self.inner.downcast_ref();
-        shared.expect("a model holds what it was made with")
+    pub(crate) fn shared(&self) -> &SharedModel {
+        &self.shared
     }
 
     /// The state, to be read.
-    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState<N>> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState> {
         self.shared().state()
     }
 
@@ -160,7 +160,7 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run.
-    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState<N>>> {
+    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState>> {
         self.shared().free_state(call)
     }
 
@@ -177,16 +177,7 @@ impl<N: Network> Model<N> {
     /// SC0907 if a device fails.
     #[track_caller]
     pub fn fit<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'_>) -> Result<History> {
-        (self.calls.fit)(self, data.into_data(), args, Origin::current())
-    }
-
-    pub(crate) fn fit_from(
-        &self,
-        data: Data<'_>,
-        args: FitArgs<'_>,
-        origin: Origin,
-    ) -> Result<History> {
-        run::fit::fit(self.shared(), data, args, origin)
+        run::fit::fit(&self.shared, data.into_data(), args, Origin::current())
     }
 
     /// A run that stands before its first step: it takes what [`Self::fit`] takes, and trains when
@@ -196,31 +187,14 @@ impl<N: Network> Model<N> {
     /// # Errors
     /// What [`Self::fit`] says before its first step; SC0520 if it is interrupted.
     #[track_caller]
-    pub fn start<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'static>) -> Result<Run<N>> {
-        (self.calls.start)(self, data.into_data(), args, Origin::current())
-    }
-
-    pub(crate) fn start_from(
-        &self,
-        data: Data<'_>,
-        args: FitArgs<'static>,
-        origin: Origin,
-    ) -> Result<Run<N>> {
-        let inner = Arc::clone(&self.inner);
-        let shared = inner
-            .downcast()
-            .expect("a model holds what it was made with");
-        held::register::<N>(&RunContext::current());
-        Run::start((shared, &self.calls), data, args, origin)
+    pub fn start<'d>(&self, data: impl IntoData<'d>, args: FitArgs<'static>) -> Result<Run> {
+        let (shared, origin) = (Arc::clone(&self.shared), Origin::current());
+        Run::start(shared, data.into_data(), args, origin)
     }
 
     /// The layers or variables with their shapes, parameters, types, and whether training changes them. A
     /// model that is not built has no variables yet, and says so. `model.summary();` prints it.
     pub fn summary(&self) -> Summary {
-        (self.calls.summary)(self)
-    }
-
-    pub(crate) fn summary_here(&self) -> Summary {
         let state = self.state();
         let replicas = &state.step.replicas;
         let layers = replicas.first().layer_rows();
@@ -237,32 +211,30 @@ impl<N: Network> Model<N> {
 ///
 /// The moments are those of the optimizer of `compile!`; of Adam, where nothing was compiled yet.
 /// Replicas of one processor share its memory, so their parts add up.
-pub fn memory_plan<N: Network>(model: &Model<N>, batch_size: usize, length: usize) -> MemoryPlan {
+pub fn memory_plan(model: &Model, batch_size: usize, length: usize) -> MemoryPlan {
     run::memory::plan(&*model.state(), batch_size, length)
 }
 
-impl<N: Network> Run<N> {
+impl Run {
     /// The model that it trains: of a fork its own one. It can be read while the run goes on, and is free when the run is
     /// finished or dropped.
-    pub fn model(&self) -> Model<N> {
+    pub fn model(&self) -> Model {
         Model {
-            inner: self.shared_model(),
-            calls: Arc::clone(&self.calls),
+            shared: self.shared_model(),
         }
     }
 }
 
-impl<N: Network> Clone for Model<N> {
+impl Clone for Model {
     /// Another handle of the same model.
     fn clone(&self) -> Self {
         Self {
-            inner: Arc::clone(&self.inner),
-            calls: Arc::clone(&self.calls),
+            shared: Arc::clone(&self.shared),
         }
     }
 }
 
-impl<N: Network> fmt::Debug for Model<N> {
+impl fmt::Debug for Model {
     /// `BertForSequenceClassification: 22 713 216 parameters, 8 labels, on mirrored, 2 logical CPU
     /// devices; compiled with AdamW::new(5e-5)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@ use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::Listening;
 use crate::model::Model;
-use crate::network::{Files, Network, Task};
+use crate::network::{Files, Task};
 use crate::prepare;
 use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
@@ -120,17 +120,17 @@ pub struct Predictions {
     pub label_names: Vec<String>,
 }
 
-impl<N: Network> Model<N> {
+impl Model {
     /// Answers texts, or pairs of texts in a data set, without dropout.
     ///
     /// # Errors
     /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
     pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
-        (self.calls.predict)(self, texts.into_texts(), Origin::current())
+        self.predict_data(texts.into_texts(), Origin::current())
     }
 
-    pub(crate) fn predict_from(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
+    fn predict_data(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
         if data.is_empty() {
             let source = format!("`{}`", data.source);
             return Err(EmptyDataset {
@@ -153,14 +153,14 @@ impl<N: Network> Model<N> {
             )));
         }
         let max_length = state.files.max_positions().min(LONGEST);
-        let encoded = tokenized(&state.files, &data, max_length)?;
-        prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
+        let encoded = tokenized(&*state.files, &data, max_length)?;
+        prepare::in_vocabulary(&*state.files, &data, &encoded, "predict")?;
         prepare::report_truncated(encoded.report(), "predict")?;
         new_head(&state, "predict")?;
         let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
-        let head = Head::of(&state.files, state.step.replicas.first(), loss);
-        let label_names = head.label_names(&state.files);
+        let head = Head::of(&*state.files, state.step.replicas.first(), loss);
+        let label_names = head.label_names(&*state.files);
         let words = words::Decoder {
             tokenizer: state.files.tokenizer(),
             label_names: &label_names,
@@ -205,7 +205,7 @@ impl<N: Network> Model<N> {
 }
 
 /// The tokens that the head of a model is asked about.
-fn tokenized(files: &impl Files, data: &Dataset, max_length: usize) -> Result<Encoded> {
+fn tokenized(files: &dyn Files, data: &Dataset, max_length: usize) -> Result<Encoded> {
     let tokenizer = files.tokenizer();
     match files.task() {
         Task::Span => {

@@ -6,13 +6,12 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::device::choice;
 
 use crate::metric::{Metric, names};
-use crate::network::{Files, Network};
 use crate::optimizer::{Group, Optimizer};
 use crate::report::receipt::CompileReceipt;
 use crate::run::state::ModelState;
 use crate::schedule::{IntoSchedule, Schedule, short};
 
-pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileReceipt> {
+pub(crate) fn receipt(state: &mut ModelState) -> Result<CompileReceipt> {
     let mut settings = Vec::new();
     let mut add = |name: &str, value: String| settings.push((name.to_owned(), value));
     if let Some(compiled) = &state.compiled {
@@ -46,11 +45,8 @@ pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileRe
             add("sync_every", format!("{every} ({averaged})"));
         }
     }
-    if let Some(policy) = state
-        .step
-        .policy
-        .receipt::<N>(state.step.replicas.devices())
-    {
+    let (policy, replicas) = (state.step.policy, &state.step.replicas);
+    if let Some(policy) = policy.receipt(replicas.first(), replicas.devices()) {
         add("precision", policy);
     }
     if let Some(source) = state.files.source() {
@@ -80,7 +76,7 @@ pub(crate) fn receipt<N: Network>(state: &mut ModelState<N>) -> Result<CompileRe
 }
 
 /// The devices; for a model without a strategy also why it is on that one.
-fn runs_on<N: Network>(state: &ModelState<N>) -> String {
+fn runs_on(state: &ModelState) -> String {
     let words = state.devices_in_words();
     let replicas = &state.step.replicas;
     let device = match (replicas.strategy(), replicas.devices()) {
@@ -122,7 +118,7 @@ fn rates(schedule: Schedule) -> String {
 }
 
 /// What decays, and what does not.
-fn decay<N: Network>(state: &ModelState<N>, optimizer: &Optimizer) -> String {
+fn decay(state: &ModelState, optimizer: &Optimizer) -> String {
     if optimizer.weight_decay() == 0.0 {
         return String::new();
     }

@@ -16,7 +16,7 @@ use stratoscope_workers::{
 
 use super::sequential::{self, Layers};
 use crate::network::made::{self, Made};
-use crate::network::{Blueprint, Network};
+use crate::network::{AnyNetwork, Blueprint, Network};
 use crate::step::workers::{Host, Hosted, ModelRequest, Replica, Request, answered, failed};
 
 /// The backward pass of a deep network needs more than a thread has by default.
@@ -164,5 +164,6 @@ fn hosted<N: Network>(
     model: &ModelRequest,
 ) -> Outcome<Box<dyn Hosted>> {
     let network = network.map_err(|problem| failed(problem.one_line()))?;
+    let network = AnyNetwork::new(network);
     Ok(Box::new(Replica::new(network, strategy, model.policy)?))
 }

@@ -49,9 +49,11 @@
 
 mod activation;
 mod blueprint;
+mod erased;
 pub(crate) mod made;
 mod task;
 
+use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -61,12 +63,12 @@ use stratoscope_bert::{Mode, NamedParameter, named_parameters};
 use stratoscope_data::{Batch, Dataset, Encoding, Masking, Tokenize};
 use stratoscope_diagnostics::Result;
 
-pub(crate) use crate::model::calls::Calls;
 use crate::report::memory_plan::StepMemory;
 use crate::report::summary::LayerRow;
 
 pub use activation::{Activation, IntoActivation};
 pub use blueprint::Blueprint;
+pub(crate) use erased::AnyNetwork;
 pub use task::Task;
 
 /// A network whose last layer has one output per label, or one output for a regression.
@@ -133,13 +135,6 @@ pub trait Network: Module + 'static {
         Ok(Vec::new())
     }
 
-    /// The calls of a model of this network. A network in a library is best given its own, so that
-    /// they are compiled there and not in every program that makes one: the same body, under
-    /// `#[inline(never)]`.
-    fn calls() -> Calls<Self> {
-        Calls::compiled_here()
-    }
-
     /// Whether its layers compute as a mixed-precision policy says, because all they do goes through
     /// `stratoscope_bert::ops`. Any other network computes in float32 under each.
     fn follows_policy() -> bool {
@@ -168,12 +163,6 @@ pub trait Network: Module + 'static {
     fn output_activation(&self) -> Option<Activation> {
         None
     }
-}
-
-/// Whether a network is known to put out probabilities and not logits.
-pub(crate) fn puts_out_probabilities(network: &impl Network) -> bool {
-    let activation = network.output_activation();
-    activation.is_some_and(Activation::makes_probabilities)
 }
 
 /// The numbers of a batch on a device.
@@ -222,7 +211,7 @@ impl fmt::Debug for StepShape<'_> {
 }
 
 /// What belongs to a network's weights: tokenizer, labels, limits.
-pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
+pub trait Files: CloneFiles + Any + fmt::Debug + Send + Sync {
     /// What users call the model: `BertForSequenceClassification`.
     fn model_name(&self) -> &'static str;
 
@@ -281,18 +270,16 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// The name of each label, as many as the network has outputs.
     fn label_names(&self) -> &[String];
 
-    /// The same with other names, as many as before.
-    fn with_label_names(self, names: Vec<String>) -> Self;
+    /// Gives the labels other names, as many as before.
+    fn set_label_names(&mut self, names: Vec<String>);
 
     /// Where the one output decides between two classes: their names, of no and of yes.
     fn binary_labels(&self) -> Option<&[String; 2]> {
         None
     }
 
-    /// The same where the one output decides between these, or is a number again.
-    fn with_binary_labels(self, _names: Option<[String; 2]>) -> Self {
-        self
-    }
+    /// The one output decides between these, or is a number again.
+    fn set_binary_labels(&mut self, _names: Option<[String; 2]>) {}
 
     /// Tokens of the longest text that the network takes.
     fn max_positions(&self) -> usize;
@@ -317,6 +304,46 @@ pub trait Files: Clone + fmt::Debug + Send + Sync + 'static {
     /// How many classes; `None` where the one output is a number.
     fn classes(&self) -> Option<usize> {
         Some(self.label_names().len()).filter(|&labels| labels > 1)
+    }
+}
+
+/// A copy of [`Files`] of any type; every type that can be cloned has it.
+pub trait CloneFiles {
+    /// The same once more.
+    fn boxed(&self) -> Box<dyn Files>;
+}
+
+impl<F: Files + Clone> CloneFiles for F {
+    fn boxed(&self) -> Box<dyn Files> {
+        Box::new(self.clone())
+    }
+}
+
+impl dyn Files {
+    /// The files as those of a network of a known type.
+    ///
+    /// # Panics
+    /// If they belong to a network of another type; a model keeps those that it was made with.
+    pub(crate) fn of<F: Files>(&self) -> &F {
+        let files: &dyn Any = self;
+        let files = files.downcast_ref();
+        files.expect("a model holds the files that it was made with")
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Panics
+    /// As [`Self::of`].
+    pub(crate) fn of_mut<F: Files>(&mut self) -> &mut F {
+        let files: &mut dyn Any = self;
+        let files = files.downcast_mut();
+        files.expect("a model holds the files that it was made with")
+    }
+}
+
+impl Clone for Box<dyn Files> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
     }
 }
 
@@ -358,19 +385,16 @@ impl Files for Outputs {
         &self.labels
     }
 
-    fn with_label_names(self, labels: Vec<String>) -> Self {
-        Self { labels, ..self }
+    fn set_label_names(&mut self, labels: Vec<String>) {
+        self.labels = labels;
     }
 
     fn binary_labels(&self) -> Option<&[String; 2]> {
         self.binary_labels.as_ref()
     }
 
-    fn with_binary_labels(self, binary_labels: Option<[String; 2]>) -> Self {
-        Self {
-            binary_labels,
-            ..self
-        }
+    fn set_binary_labels(&mut self, binary_labels: Option<[String; 2]>) {
+        self.binary_labels = binary_labels;
     }
 
     fn max_positions(&self) -> usize {

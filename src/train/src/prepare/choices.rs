@@ -22,7 +22,7 @@ pub(super) const READER: &str =
 /// SC0431 for data without choices, SC0103 for another number of them, SC0313 for missing labels, SC0913 for a label that is
 /// none of the choices.
 pub(super) fn checked<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     data: &'a Dataset,
     choices: usize,
     call: &str,
@@ -91,7 +91,7 @@ fn other_number(
 ///
 /// # Errors
 /// SC0431 for data without choices, SC0103 for a prompt with fewer than two.
-pub(crate) fn choosable(files: &impl Files, data: &Dataset, call: &str) -> Result<()> {
+pub(crate) fn choosable(files: &dyn Files, data: &Dataset, call: &str) -> Result<()> {
     if let Some(first) = data.examples.iter().find(|it| it.choices().is_none()) {
         let (has, fitting) = super::kind_of(data);
         let rule = DataOfOtherHead {

@@ -10,7 +10,7 @@ use crate::problem;
 ///
 /// # Errors
 /// SC0103 for the first text without.
-pub(crate) fn has_blanks(files: &impl Files, data: &Dataset, encoded: &Encoded) -> Result<()> {
+pub(crate) fn has_blanks(files: &dyn Files, data: &Dataset, encoded: &Encoded) -> Result<()> {
     let mask = files.tokenizer().mask_id();
     let mut rows = (0..encoded.len()).filter_map(|at| encoded.get(at));
     let without = rows.find(|row| !row.ids.iter().any(|id| Some(*id) == mask));

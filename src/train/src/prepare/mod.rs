@@ -52,7 +52,7 @@ fn are_numbered_alike(own: &[String], names: &[String]) -> bool {
 }
 
 /// The data set's label names for the model, where the model has none of its own yet.
-pub(crate) fn adopted_names(files: &impl Files, names: &[String]) -> Option<Vec<String>> {
+pub(crate) fn adopted_names(files: &dyn Files, names: &[String]) -> Option<Vec<String>> {
     let own = files.label_names();
     let unnamed = are_generic(own);
     let fits = (1..=own.len()).contains(&names.len());
@@ -66,7 +66,7 @@ pub(crate) fn adopted_names(files: &impl Files, names: &[String]) -> Option<Vec<
 /// What the one output of a model decides between, under a binary loss: the two names of the data's
 /// classes, else those that it has, else `0` and `1`.
 pub(crate) fn binary_labels(
-    files: &impl Files,
+    files: &dyn Files,
     loss: Option<Loss>,
     names: &[String],
 ) -> Option<[String; 2]> {
@@ -85,7 +85,7 @@ pub(crate) fn binary_labels(
 /// # Errors
 /// As [`encode`]; SC0701, SC0702, SC0703, SC0707, SC0308 and SC0410 where they are denied.
 pub(crate) fn splits(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     compiled: &Compiled,
     train: Data<'_>,
@@ -144,7 +144,7 @@ pub(crate) fn splits(
 /// # Errors
 /// As [`encode`].
 pub(crate) fn encode_data(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     data: Data<'_>,
     (max_length, keeps_lengths): (Option<usize>, bool),
@@ -162,7 +162,7 @@ pub(crate) fn encode_data(
 }
 
 /// The most tokens of an example, which may not be more than the model has positions.
-fn checked_length(files: &impl Files, max_length: Option<usize>, call: &str) -> Result<usize> {
+fn checked_length(files: &dyn Files, max_length: Option<usize>, call: &str) -> Result<usize> {
     let limit = files.max_positions();
     let max_length = max_length.unwrap_or_else(|| default_max_length(limit));
     match max_length > limit {
@@ -184,7 +184,7 @@ fn checked_length(files: &impl Files, max_length: Option<usize>, call: &str) -> 
 /// not know by that name, SC0307 for numbers in place of classes; SC0314, SC0403, SC0405, SC0407,
 /// SC0409 and SC0433 where they are denied.
 pub(crate) fn encode(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     data: &Dataset,
     max_length: Option<usize>,
@@ -262,7 +262,7 @@ pub(crate) fn report_truncated(report: &TokenReport, call: &str) -> Result<()> {
 }
 
 fn with_classes<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     data: &'a Dataset,
     classes: usize,
@@ -320,7 +320,7 @@ fn kind_of(data: &Dataset) -> (&'static str, Option<&'static str>) {
 
 /// SC0431: tagged words for a model that answers a whole text.
 fn tagged(
-    files: &impl Files,
+    files: &dyn Files,
     data: &Dataset,
     call: &str,
 ) -> Box<stratoscope_diagnostics::Diagnostic> {

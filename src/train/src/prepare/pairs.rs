@@ -19,7 +19,7 @@ pub(super) const WANTED: &str = "pairs of texts with their similarity, a number 
 /// SC0431 for data without pairs or with other labels; SC0313 for missing ones; SC0103 for a label that no cosine can be, and
 /// for a tokenizer that does not tell the texts of a pair apart.
 pub(super) fn checked<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     data: &'a Dataset,
     call: &str,
 ) -> Result<Cow<'a, Dataset>> {
@@ -54,7 +54,7 @@ pub(super) fn checked<'a>(
 ///
 /// # Errors
 /// As [`checked`]; SC0911 if a file has changed.
-pub(super) fn checked_stream(files: &impl Files, data: &Stream, call: &str) -> Result<Stream> {
+pub(super) fn checked_stream(files: &dyn Files, data: &Stream, call: &str) -> Result<Stream> {
     has_segments(files, call)?;
     let data = stream::with_numbers(data)?;
     let beyond_classes = data.class_counts().iter().skip(2).any(|&count| count > 0);
@@ -66,7 +66,7 @@ pub(super) fn checked_stream(files: &impl Files, data: &Stream, call: &str) -> R
     Err(beyond(&first, rows, call))
 }
 
-fn has_segments(files: &impl Files, call: &str) -> Result<()> {
+fn has_segments(files: &dyn Files, call: &str) -> Result<()> {
     if files.tokenizer().has_segments() {
         return Ok(());
     }

@@ -32,13 +32,13 @@ impl Prepared {
     ///
     /// # Errors
     /// What is wrong with the data, as [`super::splits`].
-    pub(crate) fn of<F: Files>(
-        files: &F,
+    pub(crate) fn of(
+        files: &dyn Files,
         head: &HeadWritten,
         compiled: &Compiled,
         data: Data<'_>,
         plan: &FitPlan<'_>,
-    ) -> Result<(Self, F)> {
+    ) -> Result<(Self, Box<dyn Files>)> {
         let parts;
         let (train, validation) = match (&plan.validation, data) {
             (Validation::None, _) => (data, None),
@@ -63,12 +63,13 @@ impl Prepared {
         let streams: Vec<String> = streams.collect();
         let names = train.label_names();
         let binary_labels = super::binary_labels(files, compiled.loss, names);
-        let files = match super::adopted_names(files, names) {
-            Some(names) => files.clone().with_label_names(names),
-            None => files.clone(),
-        };
-        let files = files.with_binary_labels(binary_labels);
-        let (train, validation) = super::splits(&files, head, compiled, train, validation, plan)?;
+        let adopted = super::adopted_names(files, names);
+        let mut files = files.boxed();
+        if let Some(names) = adopted {
+            files.set_label_names(names);
+        }
+        files.set_binary_labels(binary_labels);
+        let (train, validation) = super::splits(&*files, head, compiled, train, validation, plan)?;
         let prepared = Self {
             epoch_examples: epoch_examples(&train, plan),
             train,

@@ -17,7 +17,7 @@ use crate::network::Files;
 /// SC0431 for data without such sets, SC0301 for a label without an output, SC0913 for a label that the model does not know
 /// by that name.
 pub(super) fn checked<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     data: &'a Dataset,
     labels: usize,

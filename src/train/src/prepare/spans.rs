@@ -14,7 +14,7 @@ use crate::network::Files;
 /// # Errors
 /// SC0431 for data without.
 pub(super) fn checked<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     data: &'a Dataset,
     call: &str,
 ) -> Result<Cow<'a, Dataset>> {
@@ -80,7 +80,7 @@ impl Targeted {
 ///
 /// # Errors
 /// SC0431.
-pub(crate) fn asked(files: &impl Files, data: &Dataset, call: &str) -> Result<()> {
+pub(crate) fn asked(files: &dyn Files, data: &Dataset, call: &str) -> Result<()> {
     let wants = (
         "questions with texts",
         "Dataset::from_pairs([(question, text)])",
@@ -93,7 +93,7 @@ pub(crate) fn asked(files: &impl Files, data: &Dataset, call: &str) -> Result<()
 
 /// SC0431.
 fn other(
-    files: &impl Files,
+    files: &dyn Files,
     data: &Dataset,
     (wants, reader): (&'static str, &'static str),
     first: &Example,

@@ -28,7 +28,7 @@ const SAMPLE: usize = 512;
 /// # Errors
 /// As [`super::encode`]; SC0431 for a model whose examples cannot be streamed.
 pub(super) fn encode(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     stream: &Stream,
     (max_length, keeps_lengths): (usize, bool),
@@ -74,7 +74,7 @@ pub(super) fn encode(
         },
         _ => TokensOf::Texts,
     };
-    let own = files.clone();
+    let own = files.boxed();
     let encode = move |example: &Example| -> Result<Vec<EncodedExample>> {
         encode_example(own.tokenizer(), example, max_length, of)
     };
@@ -109,7 +109,7 @@ pub(super) fn encode(
 }
 
 /// SC0431 for a stream whose rows are of another kind than the model's examples.
-fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
+fn of_other_head(files: &dyn Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
     let (wants, reader) = match files.task() {
         Task::Words => ("words with tags", "Stream::conll(\"train.conll\")?"),
         Task::Example => (
@@ -158,7 +158,7 @@ fn of_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnos
 }
 
 /// SC0431 for sets of labels where a model has no output for each by itself.
-fn sets_for_other_head(files: &impl Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
+fn sets_for_other_head(files: &dyn Files, stream: &Stream, call: &str) -> Box<Diagnostic> {
     let rule = DataOfOtherHead {
         model: files.model_name().to_owned(),
         wants: "a class or a number for each text",
@@ -193,7 +193,7 @@ pub(super) fn rows_that(
 }
 
 /// The stream with its labels, or tags, numbered as the model's, which has outputs for a range of them.
-fn numbered(files: &impl Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
+fn numbered(files: &dyn Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
     let counts = stream.class_counts();
     let most = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
     if most >= range.outputs {
@@ -207,7 +207,7 @@ fn numbered(files: &impl Files, stream: &Stream, range: &LabelRange<'_>) -> Resu
 }
 
 /// The stream with its classes numbered as the model's.
-fn with_classes(files: &impl Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
+fn with_classes(files: &dyn Files, stream: &Stream, range: &LabelRange<'_>) -> Result<Stream> {
     let &LabelRange {
         outputs: classes,
         call,

@@ -170,7 +170,7 @@ impl Found {
 /// # Errors
 /// SC0402 for the first one that has none.
 pub(crate) fn in_vocabulary(
-    files: &impl Files,
+    files: &dyn Files,
     data: &Dataset,
     encoded: &Encoded,
     call: &str,

@@ -18,7 +18,7 @@ use crate::network::Files;
 /// SC0431 for data without tagged words, SC0301 for a tag without an output, SC0913 for a tag that the model does not know
 /// by that name; SC0430 where it is denied.
 pub(super) fn checked<'a>(
-    files: &impl Files,
+    files: &dyn Files,
     head: &HeadWritten,
     data: &'a Dataset,
     classes: usize,

@@ -12,7 +12,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
 
 use crate::arguments::Choice;
-use crate::network::Network;
+
 use crate::problem;
 use crate::report::memory_plan::MemoryPlan;
 use crate::run::memory::AtOnce;
@@ -52,8 +52,8 @@ pub(crate) struct ChosenBatchSize {
 ///
 /// # Errors
 /// SC0103 where nobody knows how much memory there is, SC0607 if not one example fits on each replica.
-pub(crate) fn choose<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn choose(
+    state: &ModelState,
     request: BatchSizeRequest,
 ) -> Result<Option<ChosenBatchSize>> {
     let BatchSizeRequest {
@@ -150,7 +150,7 @@ fn most(examples: usize, least: usize) -> (usize, &'static str) {
     (1 << limit.ilog2(), reason)
 }
 
-fn unknown_memory<N: Network>(state: &ModelState<N>) -> Box<Diagnostic> {
+fn unknown_memory(state: &ModelState) -> Box<Diagnostic> {
     let devices = state.step.replicas.devices();
     let name = devices
         .first()
@@ -166,10 +166,7 @@ fn unknown_memory<N: Network>(state: &ModelState<N>) -> Box<Diagnostic> {
     Box::new(finding)
 }
 
-fn nothing_fits<N: Network>(
-    state: &ModelState<N>,
-    smallest: Option<&MemoryPlan>,
-) -> Box<Diagnostic> {
+fn nothing_fits(state: &ModelState, smallest: Option<&MemoryPlan>) -> Box<Diagnostic> {
     let device = state.step.replicas.devices().first();
     let rule = OutOfMemory {
         device: device.map_or_else(String::new, |device| device.name.clone()),

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::{Result, Rule};
 
 use crate::context::warnings::{begin_call, notice};
 use crate::count::{Count, IntoCount};
-use crate::network::{Files, Network};
+use crate::network::Files;
 use crate::prepare::in_memory_only;
 use crate::problem;
 use crate::report::history::Edit;
@@ -22,7 +22,7 @@ use crate::run::pace::Pace;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
 
-impl<N: Network> Run<N> {
+impl Run {
     /// Sets the examples of a batch, from the coming optimizer step on; with accumulation, of a micro-batch. The epoch
     /// goes on where it stands: each example has its turn once. A schedule over the run goes on where it is and ends with
     /// the last step.
@@ -62,14 +62,6 @@ impl<N: Network> Run<N> {
     /// finished; SC0121 in a callback.
     pub fn drop_examples<C: IntoCount>(&self, rows: impl IntoIterator<Item = C>) -> Result<Edit> {
         let rows: Vec<Count> = rows.into_iter().map(IntoCount::into_count).collect();
-        (self.calls.drop_examples)(self, rows)
-    }
-
-    fn batches_changed(&self, change: BatchChange) -> Result<Edit> {
-        (self.calls.change_batches)(self, change)
-    }
-
-    pub(crate) fn drop_examples_here(&self, rows: Vec<Count>) -> Result<Edit> {
         begin_call();
         self.with("drop_examples", |lease, run| {
             if run.data.train.held().is_none() {
@@ -91,7 +83,7 @@ impl<N: Network> Run<N> {
             let given: BTreeSet<usize> = rows.iter().filter_map(row).collect();
             let dropped = given.difference(run.batch_plan.dropped());
             let dropped = dropped.copied().collect();
-            check_dropped(run, &lease.files, &dropped)?;
+            check_dropped(run, &*lease.files, &dropped)?;
             let change = BatchChange {
                 dropped: dropped.into_iter().collect(),
                 ..BatchChange::default()
@@ -100,7 +92,7 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn change_batches_here(&self, change: BatchChange) -> Result<Edit> {
+    fn batches_changed(&self, change: BatchChange) -> Result<Edit> {
         begin_call();
         let call = match change.batch_size {
             Some(_) => "set_batch_size",
@@ -116,11 +108,7 @@ impl<N: Network> Run<N> {
 }
 
 /// Whether a batch of this size makes sense on these replicas, and fits into memory as far as that is known.
-fn check_batch_size<N: Network>(
-    state: &ModelState<N>,
-    run: &RunState<'_, N>,
-    batch_size: usize,
-) -> Result<()> {
+fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {
     let rule = SmallPerReplicaBatch {
         batch_size,
         replicas: state.step.replicas.len(),
@@ -133,11 +121,7 @@ fn check_batch_size<N: Network>(
 }
 
 /// SC0523 and SC0524.
-fn check_dropped<N: Network>(
-    run: &RunState<'_, N>,
-    files: &N::Files,
-    dropped: &BTreeSet<usize>,
-) -> Result<()> {
+fn check_dropped(run: &RunState<'_>, files: &dyn Files, dropped: &BTreeSet<usize>) -> Result<()> {
     let before = run.batch_plan.dropped();
     let stays = |row: usize| !dropped.contains(&row) && !before.contains(&row);
     let Some(train) = run.data.train.held() else {
@@ -183,14 +167,14 @@ fn classes_without(
     gone
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// Changes the batches from the coming step on, and writes it down.
     ///
     /// # Errors
     /// SC0103 if there are no more steps.
     pub(crate) fn change_batches(
         &mut self,
-        state: &mut ModelState<N>,
+        state: &mut ModelState,
         change: BatchChange,
         call: &str,
     ) -> Result<Edit> {

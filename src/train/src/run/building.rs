@@ -11,12 +11,12 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 
 use crate::arguments::StrategyChoice;
-use crate::network::{Files, Input, Network};
+use crate::network::{AnyNetwork, Input};
 use crate::run::state::ModelState;
 use crate::step::StepState;
 use crate::step::gradients::ByHand;
 
-impl<N: Network> ModelState<N> {
+impl ModelState {
     pub(crate) fn is_built(&self) -> bool {
         self.step.replicas.first().is_built()
     }
@@ -82,7 +82,7 @@ impl<N: Network> ModelState<N> {
 
     /// Gives a built model another network, whose variables its strategy places; those that it had before keep their
     /// origins. Whatever training has left beside the weights is dropped, since it belongs to the old variables.
-    pub(crate) fn exchange_network(&mut self, network: N, origin: Origin) -> Result<()> {
+    pub(crate) fn exchange_network(&mut self, network: AnyNetwork, origin: Origin) -> Result<()> {
         let strategy = self.step.replicas.strategy().cloned();
         let mut replicas = placed(network, strategy, origin)?;
         replicas.keep_origins(self.step.replicas.records());
@@ -94,7 +94,12 @@ impl<N: Network> ModelState<N> {
         Ok(())
     }
 
-    fn place(&mut self, network: N, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
+    fn place(
+        &mut self,
+        network: AnyNetwork,
+        strategy: Option<Strategy>,
+        origin: Origin,
+    ) -> Result<()> {
         let replicas = placed(network, strategy, origin)?;
         self.step.policy.works_on(replicas.devices())?;
         self.step.replicas = replicas;
@@ -167,19 +172,19 @@ impl<N: Network> ModelState<N> {
 }
 
 /// The variables of a network under a strategy, with their names.
-fn placed<N: Network>(
-    network: N,
+fn placed(
+    network: AnyNetwork,
     strategy: Option<Strategy>,
     origin: Origin,
-) -> Result<Replicas<N>> {
+) -> Result<Replicas<AnyNetwork>> {
     let parameters = network.parameters().into_iter();
     let names: Vec<_> = parameters.map(|known| (known.name, known.id)).collect();
     Replicas::place_under(strategy, network, &names, origin)
 }
 
 /// SC0411.
-pub(crate) fn does_not_fit<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn does_not_fit(
+    state: &ModelState,
     given: Examples,
     source: &str,
     call: &str,

@@ -4,7 +4,6 @@ use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 
 use crate::metric::correct;
-use crate::network::{Files, Network};
 use crate::report::run_report::{LayerRatio, StepNumbers, StepPoint};
 use crate::report::stop::Hit;
 use crate::run::epochs::{Drive, Pause};
@@ -39,7 +38,7 @@ impl Seen {
     }
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Notes what a condition may ask for.
     pub(super) fn see(&mut self, batch: &Batch, outputs: &BatchOutputs) {
         let classes = self.lease.files.classes();

@@ -14,7 +14,7 @@ use crate::prepare::{Prepared, in_memory_only};
 /// What is wrong with the argument; SC0103 for a model without classes.
 pub(super) fn class_weights(
     plan: &FitPlan<'_>,
-    files: &impl Files,
+    files: &dyn Files,
     data: &Prepared,
 ) -> Result<Option<ClassWeights>> {
     let Some(written) = &plan.class_weight else {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use burn::module::{ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Checksum, SavedValues};
 
 use crate::context::interrupt::Listening;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::report::comparison::{Comparison, OtherWeights, Parted, names_of};
 use crate::report::history::History;
 use crate::run::batch_plan::BatchPosition;
@@ -20,22 +20,7 @@ use crate::run::run_state::RunState;
 ///
 /// # Errors
 /// SC0121 in a callback of one of the runs; SC0521 for a run that is finished.
-pub fn compare<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison> {
-    (runs[0].calls.compare)(runs)
-}
-
-/// What is compared of a run.
-struct Side {
-    /// What a fork is called.
-    label: String,
-    history: History,
-    /// The first batches of its steps.
-    batches: Vec<BatchPosition>,
-    /// Checksums of the variables by the step of the snapshot, in the order of the model.
-    weights: Vec<(u64, Vec<(String, Checksum)>)>,
-}
-
-pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison> {
+pub fn compare(runs: [&Run; 2]) -> Result<Comparison> {
     let _listening = Listening::begin();
     let [first, second] = runs;
     let (left, right) = (side(first)?, side(second)?);
@@ -66,10 +51,21 @@ pub(crate) fn compare_here<N: Network>(runs: [&Run<N>; 2]) -> Result<Comparison>
     })
 }
 
-fn side<N: Network>(run: &Run<N>) -> Result<Side> {
+/// What is compared of a run.
+struct Side {
+    /// What a fork is called.
+    label: String,
+    history: History,
+    /// The first batches of its steps.
+    batches: Vec<BatchPosition>,
+    /// Checksums of the variables by the step of the snapshot, in the order of the model.
+    weights: Vec<(u64, Vec<(String, Checksum)>)>,
+}
+
+fn side(run: &Run) -> Result<Side> {
     run.with("compare", |lease, run| {
         let records = lease.step.replicas.records();
-        let named = |steps: u64, values: &SavedValues<N>| {
+        let named = |steps: u64, values: &SavedValues<AnyNetwork>| {
             let sums = checksums(values);
             let records = records.iter();
             let named = records.filter_map(|it| Some((it.name.clone(), *sums.get(&it.param)?)));
@@ -93,7 +89,7 @@ fn side<N: Network>(run: &Run<N>) -> Result<Side> {
 }
 
 /// The first batch of every step that is recorded; none where steps without a record lie between them.
-fn batches<N: Network>(run: &RunState<'_, N>, skipped: u64) -> Vec<BatchPosition> {
+fn batches(run: &RunState<'_>, skipped: u64) -> Vec<BatchPosition> {
     if skipped > 0 {
         return Vec::new();
     }
@@ -115,7 +111,7 @@ fn batches<N: Network>(run: &RunState<'_, N>, skipped: u64) -> Vec<BatchPosition
 }
 
 /// The rows of the data set in the batches of a step.
-fn rows<N: Network>(run: &Run<N>, begin: Option<BatchPosition>) -> Result<Vec<usize>> {
+fn rows(run: &Run, begin: Option<BatchPosition>) -> Result<Vec<usize>> {
     let Some(BatchPosition { epoch, batch }) = begin else {
         return Ok(Vec::new());
     };
@@ -129,7 +125,7 @@ fn rows<N: Network>(run: &Run<N>, begin: Option<BatchPosition>) -> Result<Vec<us
 }
 
 /// The checksum of every variable of the first copy; of the rows of the first server where variables are split.
-fn checksums<N: Network>(values: &SavedValues<N>) -> HashMap<ParamId, Checksum> {
+fn checksums(values: &SavedValues<AnyNetwork>) -> HashMap<ParamId, Checksum> {
     struct Sums(HashMap<ParamId, Checksum>);
     impl ModuleVisitor for Sums {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

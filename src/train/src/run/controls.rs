@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::context::events::RunCommand;
 use crate::context::interrupt;
-use crate::network::Network;
+
 use crate::run::edits::Change;
 use crate::run::epochs::Drive;
 
 /// How often a paused run looks for the next command.
 const PERIOD: Duration = Duration::from_millis(20);
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Does what was asked since the last step. A paused run waits here for Step, Continue, Stop or an interrupt.
     pub(super) fn obey(&mut self) {
         let (observer, run) = (Arc::clone(&self.run.observer), self.run.number);

@@ -11,7 +11,6 @@ use stratoscope_diagnostics::rules::NothingToTrain;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::VariableRecord;
 
-use crate::network::Network;
 use crate::optimizer::Clipping;
 use crate::problem;
 use crate::report::history::Edit;
@@ -151,7 +150,7 @@ impl Clip {
     }
 }
 
-impl<N: Network> Run<N> {
+impl Run {
     /// Sets the learning rate of the steps to come: `pin(1e-5)` or `scale(0.5)`.
     ///
     /// # Errors
@@ -207,10 +206,6 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0103 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn skip_batch(&self) -> Result<Edit> {
-        (self.calls.skip_batch)(self)
-    }
-
-    pub(crate) fn skip_batch_here(&self) -> Result<Edit> {
         self.with("skip_batch", |lease, run| {
             let Some(coming) = run.coming_batch() else {
                 return Err(bad("skip_batch", "…", "a step to come: all steps are made"));
@@ -221,10 +216,6 @@ impl<N: Network> Run<N> {
     }
 
     fn edited(&self, change: Change) -> Result<Edit> {
-        (self.calls.edit)(self, change)
-    }
-
-    pub(crate) fn edit_here(&self, change: Change) -> Result<Edit> {
         self.with("edit", |lease, run| run.edit(lease, change))
     }
 }
@@ -239,7 +230,7 @@ fn bad(
 
 /// SC0111 if nothing were left to train without these variables. Only who freezes them is asked: on the way to where a run
 /// stands, all that is trained now may have been frozen.
-fn check_rest<N: Network>(state: &ModelState<N>, prefix: &str) -> Result<()> {
+fn check_rest(state: &ModelState, prefix: &str) -> Result<()> {
     let frozen = state.variables_below(prefix, "freeze")?;
     let is_left = |record: &VariableRecord| !frozen.contains(&record.param);
     if state.trainable().any(is_left) {
@@ -249,12 +240,12 @@ fn check_rest<N: Network>(state: &ModelState<N>, prefix: &str) -> Result<()> {
     Err(NothingToTrain { variables, head }.error())
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// Makes a change and writes it down.
     ///
     /// # Errors
     /// SC0111 if nothing would be left to train, and those of [`Self::make`].
-    pub(crate) fn edit(&mut self, state: &mut ModelState<N>, change: Change) -> Result<Edit> {
+    pub(crate) fn edit(&mut self, state: &mut ModelState, change: Change) -> Result<Edit> {
         if let Change::Train(prefix, false) = &change {
             check_rest(state, prefix)?;
         }
@@ -270,7 +261,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// Makes the changes of the run that this one goes on with. After an error that run can still be resumed.
-    pub(super) fn take_over(&mut self, state: &mut ModelState<N>, edits: Vec<Dated>) -> Result<()> {
+    pub(super) fn take_over(&mut self, state: &mut ModelState, edits: Vec<Dated>) -> Result<()> {
         let made = edits
             .iter()
             .try_for_each(|dated| self.make(state, &dated.change));
@@ -283,7 +274,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// Makes a change, for the first time or once more. After an error nothing has changed.
-    pub(crate) fn make(&mut self, state: &mut ModelState<N>, change: &Change) -> Result<()> {
+    pub(crate) fn make(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
         match change {
             Change::PinRate(rate) => {
                 let schedule = Schedule::Constant((*rate).into());

@@ -10,7 +10,6 @@ use crate::context::events::EpochEnded;
 use crate::context::interrupt;
 use crate::context::warnings::notice;
 use crate::metric::own;
-use crate::network::{Files, Network};
 use crate::report::history::{EpochRecord, Evaluation};
 use crate::run::epochs::Drive;
 use crate::run::watch::EpochOf;
@@ -21,7 +20,7 @@ use crate::step::head::Head;
 /// A validation that was interrupted; the run goes on with the whole validation.
 struct Interrupted;
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Validates, compares, saves, and reports the epoch. Breaks if it was interrupted in the validation: then the epoch
     /// has not ended. After an error behind the validation the run goes on with the next epoch.
     pub(super) fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
@@ -105,8 +104,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         match evaluate_batches(&replicas, data, run.part_size(), measures, &report) {
             Err(problem) if interrupt::is_interruption(&problem) => Ok(Err(Interrupted)),
             validation => validation.map(|mut it| {
-                let head = Head::of(&self.lease.files, replicas.first(), Some(run.settings.loss));
-                it.predictions.label_names = head.label_names(&self.lease.files);
+                let head = Head::of(
+                    &*self.lease.files,
+                    replicas.first(),
+                    Some(run.settings.loss),
+                );
+                it.predictions.label_names = head.label_names(&*self.lease.files);
                 Ok(Some(it))
             }),
         }
@@ -136,7 +139,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return Ok(());
         }
         let replicas = self.lease.settled()?;
-        let (network, files) = (replicas.first(), &self.lease.files);
+        let (network, files) = (replicas.first(), &*self.lease.files);
         // Its complete checkpoints have all that such a model has.
         if !network.can_be_saved() {
             return Ok(());

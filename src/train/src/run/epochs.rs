@@ -25,7 +25,6 @@ use stratoscope_diagnostics::Result;
 use crate::callbacks::Flow;
 use crate::context::events::{Advanced, ExecutionEnded};
 use crate::context::interrupt;
-use crate::network::{Files, Network};
 use crate::report::counters::Shape;
 use crate::report::stop::Hit;
 use crate::run::batch_plan::BatchPosition;
@@ -70,10 +69,10 @@ pub(crate) enum Pause {
 }
 
 /// A run while a call drives it.
-pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
+pub(crate) struct Drive<'r, 'm, 'a> {
     /// The model's state; callbacks may read it between executions.
-    pub lease: &'r mut Lease<'m, N>,
-    pub run: &'r mut RunState<'a, N>,
+    pub lease: &'r mut Lease<'m>,
+    pub run: &'r mut RunState<'a>,
     pub goal: Goal,
     /// Optimizer steps of this call.
     pub made: u64,
@@ -98,7 +97,7 @@ pub(crate) struct Drive<'r, 'm, 'a, N: Network> {
     pub is_updating: bool,
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Epoch after epoch, until the goal is reached or a pause comes.
     pub(crate) fn epochs(&mut self) -> Result<Pause> {
         while !self.run.is_complete() {

@@ -20,7 +20,6 @@ use crate::context::events::FitStarted;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::{begin_call, notice};
 use crate::metric::{low_is_good, names};
-use crate::network::{Files, Network};
 use crate::optimizer::{Optimizer, UpdateRule};
 use crate::prepare::{Prepared, shard};
 use crate::problem;
@@ -49,8 +48,8 @@ use crate::step::StepSettings;
 ///
 /// # Errors
 /// See `Model::fit`.
-pub(crate) fn fit<N: Network>(
-    model: &SharedModel<N>,
+pub(crate) fn fit(
+    model: &SharedModel,
     data: Data<'_>,
     args: FitArgs<'_>,
     origin: Origin,
@@ -86,12 +85,12 @@ pub(crate) fn fit<N: Network>(
 ///
 /// # Errors
 /// See `Model::start`.
-pub(crate) fn start<N: Network>(
-    lease: &mut Lease<'_, N>,
+pub(crate) fn start(
+    lease: &mut Lease<'_>,
     data: Data<'_>,
     mut plan: FitPlan<'static>,
     origin: Origin,
-) -> Result<RunState<'static, N>> {
+) -> Result<RunState<'static>> {
     check_settings(lease, &plan)?;
     let ready = ready(lease, data, &mut plan, origin)?;
     let mut run = begin(lease, plan, ready)?;
@@ -112,7 +111,7 @@ struct Ready {
     chosen: Option<ChosenBatchSize>,
 }
 
-fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
+fn check_settings(state: &ModelState, plan: &FitPlan<'_>) -> Result<()> {
     if plan.checkpoint.is_some()
         && plan.every.is_none()
         && !state.step.replicas.first().can_be_saved()
@@ -124,7 +123,7 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
         ));
         return Err(Box::new(finding));
     }
-    if plan.recompute && !N::can_recompute() {
+    if plan.recompute && !state.step.replicas.first().can_recompute() {
         let model = state.files.model_name().to_owned();
         return Err(RecomputeUnsupported { model }.error());
     }
@@ -136,8 +135,8 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
 }
 
 /// Checks the data against the model, and tokenizes it.
-fn ready<N: Network>(
-    state: &mut ModelState<N>,
+fn ready(
+    state: &mut ModelState,
     dataset: Data<'_>,
     plan: &mut FitPlan<'_>,
     origin: Origin,
@@ -149,7 +148,13 @@ fn ready<N: Network>(
         Validation::None | Validation::Split(_) => {}
     }
     let compiled = state.compiled_for("fit")?;
-    let (data, files) = Prepared::of(&state.files, &state.head_written(), compiled, dataset, plan)?;
+    let (data, files) = Prepared::of(
+        &*state.files,
+        &state.head_written(),
+        compiled,
+        dataset,
+        plan,
+    )?;
     state.files = files;
     let data = shard(data, dataset, state.step.replicas.strategy(), plan)?;
     let request = BatchSizeRequest {
@@ -197,7 +202,7 @@ fn ready<N: Network>(
     );
     Ok(Ready {
         settings: StepSettings {
-            class_weights: class_weights(plan, &state.files, &data)?,
+            class_weights: class_weights(plan, &*state.files, &data)?,
             seed: plan.seed,
             recompute: plan.recompute,
             span: Span::new(shape.counters(plan.epochs).optimizer_steps),
@@ -222,7 +227,7 @@ fn rates_in_words(plan: &RatePlan, optimizer: &Optimizer) -> String {
 }
 
 /// What an interrupt before the first batch leaves: nothing has changed, and an earlier run can still be resumed.
-fn interrupted_before<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> History {
+fn interrupted_before(state: &ModelState, plan: &FitPlan<'_>) -> History {
     let saved = state.saved_run.as_ref().filter(|_| plan.resume);
     let mut history = match saved {
         Some(saved) => saved.progress.history.clone(),
@@ -233,11 +238,7 @@ fn interrupted_before<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> 
 }
 
 /// The run before its first step, or where an interrupted one was.
-fn begin<'a, N: Network>(
-    lease: &mut Lease<'_, N>,
-    mut plan: FitPlan<'a>,
-    ready: Ready,
-) -> Result<RunState<'a, N>> {
+fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Result<RunState<'a>> {
     let signature = Signature::of(
         &plan,
         &ready.data,
@@ -315,12 +316,12 @@ fn begin<'a, N: Network>(
 }
 
 /// The begin of a run that writes complete checkpoints or goes on from one.
-fn kept<N: Network>(
-    state: &mut ModelState<N>,
+fn kept(
+    state: &mut ModelState,
     plan: &FitPlan<'_>,
     ready: &Ready,
     batch_plan: &BatchPlan,
-) -> Result<(Progress<N>, Option<Keeping>, Vec<Dated>)> {
+) -> Result<(Progress, Option<Keeping>, Vec<Dated>)> {
     state.step.ensure_moments();
     let made_with = made_with(state, plan, &ready.settings, &ready.data);
     let (progress, run, edits) = match &plan.resume_from {
@@ -356,11 +357,7 @@ fn kept<N: Network>(
 }
 
 /// Where the run begins: at its first epoch, or where an interrupted one was, with the changes that were made to that.
-fn take_up<N: Network>(
-    state: &mut ModelState<N>,
-    plan: &FitPlan<'_>,
-    shape: &Shape,
-) -> (Progress<N>, Vec<Dated>) {
+fn take_up(state: &mut ModelState, plan: &FitPlan<'_>, shape: &Shape) -> (Progress, Vec<Dated>) {
     state.step.ensure_moments();
     match state.saved_run.take() {
         Some(saved) if plan.resume => {
@@ -382,12 +379,7 @@ fn take_up<N: Network>(
 }
 
 /// What the run will do, for those who listen.
-fn started<N: Network>(
-    state: &ModelState<N>,
-    plan: &FitPlan<'_>,
-    ready: &Ready,
-    run: u64,
-) -> FitStarted {
+fn started(state: &ModelState, plan: &FitPlan<'_>, ready: &Ready, run: u64) -> FitStarted {
     let Ready { data, shape, .. } = ready;
     FitStarted {
         run,
@@ -409,7 +401,7 @@ fn started<N: Network>(
 }
 
 /// Replicas and devices in words.
-fn devices_of<N: Network>(state: &ModelState<N>) -> String {
+fn devices_of(state: &ModelState) -> String {
     match state.step.replicas.strategy() {
         Some(strategy) => {
             let words = strategy.devices_in_words();

@@ -18,7 +18,6 @@ use crate::context::RunContext;
 use crate::context::interrupt::Listening;
 use crate::context::ledger::Ledger;
 use crate::context::warnings::{begin_call, notice};
-use crate::network::{Files, Network};
 use crate::report::run_report::ForkOf;
 use crate::run::handle::{Owned, Run};
 use crate::run::pace::Pace;
@@ -27,7 +26,7 @@ use crate::run::state::{ModelState, SharedModel};
 use crate::step::StepState;
 use crate::step::gradients::ByHand;
 
-impl<N: Network> Run<N> {
+impl Run {
     /// A second run that stands where this one stands, on a model of its own ([`Run::model`]). Both go on by themselves;
     /// changes to one are none to the other. Callbacks and checkpoints stay with this run.
     ///
@@ -36,10 +35,7 @@ impl<N: Network> Run<N> {
     /// finished; SC0121 in a callback of this run.
     #[track_caller]
     pub fn fork(&self) -> Result<Self> {
-        (self.calls.fork)(self, Origin::current())
-    }
-
-    pub(crate) fn fork_here(&self, origin: Origin) -> Result<Self> {
+        let origin = Origin::current();
         begin_call();
         let _listening = Listening::begin();
         self.with("fork", |lease, run| {
@@ -74,16 +70,12 @@ impl<N: Network> Run<N> {
                 bytes,
                 state: RefCell::new(state),
             };
-            Ok(Self::holding(owned, Arc::clone(&self.calls)))
+            Ok(Self::holding(owned))
         })
     }
 }
 
-fn forked_model<N: Network>(
-    from: &ModelState<N>,
-    step: StepState<N>,
-    origin: Origin,
-) -> ModelState<N> {
+fn forked_model(from: &ModelState, step: StepState, origin: Origin) -> ModelState {
     let entry = format!("a fork of {}, {origin}", from.files.model_name());
     let state = ModelState {
         step,
@@ -101,7 +93,7 @@ fn forked_model<N: Network>(
     state
 }
 
-fn forked_run<N: Network>(run: &RunState<'static, N>, of: ForkOf) -> RunState<'static, N> {
+fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
     let context = RunContext::current();
     let number = context.next_run();
     let mut started = run.started.clone();

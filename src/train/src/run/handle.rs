@@ -14,10 +14,8 @@
 //! ```
 //!
 //! The handle owns its run and a handle of the model, so that it survives the variables that it was made from. Its
-//! methods take `&self`, as a notebook binds variables without `mut`. What it holds has no type here, for the
-//! reason given at [`Model`](crate::Model).
+//! methods take `&self`, as a notebook binds variables without `mut`.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +29,6 @@ use crate::arguments::FitArgs;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::begin_call;
 use crate::count::IntoCount;
-use crate::network::{Calls, Files, Network};
 use crate::report::held::Held;
 use crate::report::history::History;
 use crate::report::run_report::{Position, RunReport};
@@ -48,24 +45,21 @@ use crate::run::state::{ModelState, SharedModel};
 pub(crate) mod look;
 
 /// A run of `start!`.
-pub struct Run<N: Network> {
-    /// An [`Owned`] of the network.
-    inner: Box<dyn Any>,
-    /// As those of its model.
-    pub(crate) calls: Arc<Calls<N>>,
+pub struct Run {
+    owned: Box<Owned>,
 }
 
 /// What a handle holds.
-pub(crate) struct Owned<N: Network> {
-    pub model: Arc<SharedModel<N>>,
-    pub state: RefCell<RunState<'static, N>>,
+pub(crate) struct Owned {
+    pub model: Arc<SharedModel>,
+    pub state: RefCell<RunState<'static>>,
     /// The tokens of its data; of a fork, which shares them, its model.
     pub bytes: u64,
 }
 
-impl<N: Network> Run<N> {
+impl Run {
     pub(crate) fn start(
-        (model, calls): (Arc<SharedModel<N>>, &Arc<Calls<N>>),
+        model: Arc<SharedModel>,
         data: Data<'_>,
         args: FitArgs<'static>,
         origin: Origin,
@@ -84,18 +78,17 @@ impl<N: Network> Run<N> {
             bytes: state.data.bytes(),
             state: RefCell::new(state),
         };
-        Ok(Self::holding(owned, Arc::clone(calls)))
+        Ok(Self::holding(owned))
     }
 
-    pub(crate) fn holding(owned: Owned<N>, calls: Arc<Calls<N>>) -> Self {
+    pub(crate) fn holding(owned: Owned) -> Self {
         Self {
-            inner: Box::new(owned),
-            calls,
+            owned: Box::new(owned),
         }
     }
 
     /// What the handles of its model share.
-    pub(crate) fn shared_model(&self) -> Arc<SharedModel<N>> {
+    pub(crate) fn shared_model(&self) -> Arc<SharedModel> {
         Arc::clone(&self.owned().model)
     }
 
@@ -107,7 +100,7 @@ impl<N: Network> Run<N> {
     /// of a step. The run then stands before the step that was not made.
     pub fn step(&self, steps: impl IntoCount) -> Result<Stop> {
         let steps = steps.into_count().at_least(0, "step", "steps")?;
-        (self.calls.advance)(self, Goal::Steps(steps))
+        self.advance(Goal::Steps(steps))
     }
 
     /// Goes on until the run has made `step` optimizer steps in all.
@@ -116,7 +109,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::step`].
     pub fn until(&self, step: impl IntoCount) -> Result<Stop> {
         let step = step.into_count().at_least(0, "until", "step")?;
-        (self.calls.advance)(self, Goal::UntilStep(step))
+        self.advance(Goal::UntilStep(step))
     }
 
     /// Goes on to the end of the epoch, its validation included.
@@ -124,7 +117,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::step`].
     pub fn epoch(&self) -> Result<Stop> {
-        (self.calls.advance)(self, Goal::Epoch)
+        self.advance(Goal::Epoch)
     }
 
     /// Makes all steps that are left, and leaves the model with the weights that `fit!` leaves. Where it is interrupted
@@ -133,7 +126,21 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::step`].
     pub fn finish(&self) -> Result<History> {
-        (self.calls.finish)(self)
+        let stop = self.advance(Goal::End)?;
+        let owned = self.owned();
+        let mut lease = owned.model.lease_reserved("finish")?;
+        let mut run = owned.state.borrow_mut();
+        if stop.reason != StopReason::Complete {
+            let mut history = run.history(&lease);
+            history.paused = Some(stop.to_string());
+            return Ok(history);
+        }
+        let history = run.end(&mut lease, Ok(Pause::Complete))?;
+        owned.model.occupied.release();
+        run.observer.fit_ended(run.number, &history);
+        let callbacks = &mut run.callbacks;
+        lease.lent(|| callbacks.train_ended(&history));
+        Ok(history)
     }
 
     /// Stops before any step for which the condition holds: that step is not made. Conditions that were set before stay.
@@ -178,7 +185,19 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn report(&self) -> Result<RunReport> {
-        (self.calls.report)(self)
+        self.read("report", |model, run| {
+            Ok(RunReport {
+                model: model.files.model_name().to_owned(),
+                fork: run.fork_of.clone(),
+                devices: run.progress.history.devices.clone(),
+                position: position(model, run),
+                is_over: run.phase == Phase::Over,
+                recent: run.progress.recent.iter().copied().collect(),
+                stop: run.stop.clone(),
+                snapshots: run.snapshots.as_ref().map(Ring::in_words),
+                history: run.history(model),
+            })
+        })
     }
 
     /// Where and why the latest call left it; `None` before the first one.
@@ -189,26 +208,8 @@ impl<N: Network> Run<N> {
         Ok(self.report()?.stop)
     }
 
-    pub(crate) fn finish_here(&self) -> Result<History> {
-        let stop = self.advance_here(Goal::End)?;
-        let owned = self.owned();
-        let mut lease = owned.model.lease_reserved("finish")?;
-        let mut run = owned.state.borrow_mut();
-        if stop.reason != StopReason::Complete {
-            let mut history = run.history(&lease);
-            history.paused = Some(stop.to_string());
-            return Ok(history);
-        }
-        let history = run.end(&mut lease, Ok(Pause::Complete))?;
-        owned.model.occupied.release();
-        run.observer.fit_ended(run.number, &history);
-        let callbacks = &mut run.callbacks;
-        lease.lent(|| callbacks.train_ended(&history));
-        Ok(history)
-    }
-
     /// Drives the run, and writes down where it stopped.
-    pub(crate) fn advance_here(&self, goal: Goal) -> Result<Stop> {
+    pub(crate) fn advance(&self, goal: Goal) -> Result<Stop> {
         begin_call();
         let _listening = Listening::begin();
         self.with(goal.call(), |lease, run| {
@@ -237,22 +238,6 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn report_here(&self) -> Result<RunReport> {
-        self.read("report", |model, run| {
-            Ok(RunReport {
-                model: model.files.model_name().to_owned(),
-                fork: run.fork_of.clone(),
-                devices: run.progress.history.devices.clone(),
-                position: position(model, run),
-                is_over: run.phase == Phase::Over,
-                recent: run.progress.recent.iter().copied().collect(),
-                stop: run.stop.clone(),
-                snapshots: run.snapshots.as_ref().map(Ring::in_words),
-                history: run.history(model),
-            })
-        })
-    }
-
     /// Calls `work` with the model's state and the run's, while no other call has them.
     ///
     /// # Errors
@@ -260,7 +245,7 @@ impl<N: Network> Run<N> {
     pub(crate) fn with<T>(
         &self,
         call: &str,
-        work: impl FnOnce(&mut Lease<'_, N>, &mut RunState<'static, N>) -> Result<T>,
+        work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,
     ) -> Result<T> {
         let owned = self.owned();
         let busy = |_| in_use(call, ModelHolder::Callbacks);
@@ -280,7 +265,7 @@ impl<N: Network> Run<N> {
     fn read<T>(
         &self,
         call: &str,
-        read: impl FnOnce(&ModelState<N>, &RunState<'static, N>) -> Result<T>,
+        read: impl FnOnce(&ModelState, &RunState<'static>) -> Result<T>,
     ) -> Result<T> {
         let owned = self.owned();
         let busy = |_| in_use(call, ModelHolder::Callbacks);
@@ -296,9 +281,8 @@ impl<N: Network> Run<N> {
         }
     }
 
-    fn owned(&self) -> &Owned<N> {
-        let owned = self.inner.downcast_ref();
-        owned.expect("a run holds what it was made with")
+    fn owned(&self) -> &Owned {
+        &self.owned
     }
 }
 
@@ -326,7 +310,7 @@ impl Pause {
 }
 
 /// Where a run stands.
-fn position<N: Network>(state: &ModelState<N>, run: &RunState<'_, N>) -> Position {
+fn position(state: &ModelState, run: &RunState<'_>) -> Position {
     let progress = &run.progress;
     let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
     let batches = run.batch_plan.batches(epoch);
@@ -344,7 +328,7 @@ fn position<N: Network>(state: &ModelState<N>, run: &RunState<'_, N>) -> Positio
     }
 }
 
-impl<N: Network> Drop for Owned<N> {
+impl Drop for Owned {
     /// Frees the model. A run that is not finished leaves what `fit!(…, resume = true)` needs to go on.
     fn drop(&mut self) {
         let run = self.state.get_mut();
@@ -359,7 +343,7 @@ impl<N: Network> Drop for Owned<N> {
     }
 }
 
-impl<N: Network> fmt::Display for Run<N> {
+impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.report() {
             Ok(report) => fmt::Display::fmt(&report, f),
@@ -368,7 +352,7 @@ impl<N: Network> fmt::Display for Run<N> {
     }
 }
 
-impl<N: Network> fmt::Debug for Run<N> {
+impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

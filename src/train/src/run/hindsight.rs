@@ -10,7 +10,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_render::text;
 
 use crate::context::interrupt::Listening;
-use crate::network::Network;
+
 use crate::problem;
 use crate::report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
 use crate::run::checkpoint::{Resumed, Resuming};
@@ -26,7 +26,7 @@ use crate::step::forward::interrupted;
 /// What a closure makes of a value.
 pub(crate) type Each<'e> = dyn FnMut(&Probe) -> Option<f64> + 'e;
 
-impl<N: Network> Run<N> {
+impl Run {
     /// Replays steps that were made, with probes that nobody had set: the closure gets every output of a layer and every
     /// gradient of each step, with its name, statistics and elements, and the numbers that it returns are collected. Steps
     /// are counted from 1, as in the history; the step that comes next may be the last. The run stands afterwards where it
@@ -42,10 +42,10 @@ impl<N: Network> Run<N> {
         mut each: impl FnMut(&Probe) -> R,
     ) -> Result<Hindsight> {
         let steps = (steps.start_bound().cloned(), steps.end_bound().cloned());
-        (self.calls.hindsight)(self, steps, &mut |probe| each(probe).into_collected())
+        self.hindsight_of(steps, &mut |probe| each(probe).into_collected())
     }
 
-    pub(crate) fn hindsight_here(
+    fn hindsight_of(
         &self,
         steps: (Bound<u64>, Bound<u64>),
         each: &mut Each<'_>,
@@ -101,14 +101,14 @@ fn not_held((first, last): (u64, u64), replayable: (u64, u64), made: u64) -> Box
 }
 
 /// What a run has that a replay must not touch.
-struct Aside<N: Network> {
-    at: Snapshot<N>,
+struct Aside {
+    at: Snapshot,
     edits: Vec<Dated>,
 }
 
-impl<N: Network> RunState<'static, N> {
+impl RunState<'static> {
     /// The first and the last step that can be replayed: from the oldest snapshot or checkpoint to the step that comes next.
-    fn replayable(&self, lease: &Lease<'_, N>) -> (u64, u64) {
+    fn replayable(&self, lease: &Lease<'_>) -> (u64, u64) {
         let of_ring = self.snapshots.as_ref().and_then(|ring| ring.steps().next());
         let of_disk = self
             .checkpointed(lease, u64::MAX, true)
@@ -119,7 +119,7 @@ impl<N: Network> RunState<'static, N> {
     }
 
     /// The latest state after at most so many steps: a snapshot, or a checkpoint.
-    fn begin_of(&self, lease: &Lease<'_, N>, step: u64) -> Option<Snapshot<N>> {
+    fn begin_of(&self, lease: &Lease<'_>, step: u64) -> Option<Snapshot> {
         if step >= lease.step.steps {
             let here = || Snapshot::of(&lease.step, &self.progress, self.edits.len());
             return (step == lease.step.steps).then(here);
@@ -132,10 +132,10 @@ impl<N: Network> RunState<'static, N> {
     }
 }
 
-impl<N: Network> RunState<'static, N> {
+impl RunState<'static> {
     /// The latest checkpoint of this run after at most so many steps, or the earliest. One of another future, from before
     /// the run was turned back, has other losses or changes.
-    fn checkpointed(&self, lease: &Lease<'_, N>, step: u64, earliest: bool) -> Option<Snapshot<N>> {
+    fn checkpointed(&self, lease: &Lease<'_>, step: u64, earliest: bool) -> Option<Snapshot> {
         let keeping = self.keeping.as_ref()?;
         let mut batch_plan = self.batch_plan.clone();
         batch_plan.forget_changes();
@@ -149,7 +149,7 @@ impl<N: Network> RunState<'static, N> {
         };
         let step = step.min(lease.step.steps);
         let (edits, history) = (&self.edits, &self.progress.history);
-        let belongs = |resumed: &Resumed<N>| {
+        let belongs = |resumed: &Resumed| {
             let steps = resumed.progress.history.steps.iter();
             edits.starts_with(&resumed.edits) && first_difference(&history.steps, steps).is_none()
         };
@@ -163,11 +163,11 @@ impl<N: Network> RunState<'static, N> {
 }
 
 /// Replays, and puts everything back, also after an error and before a panic goes on.
-fn replayed<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
+fn replayed(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
     steps: (u64, u64),
-    snapshot: &Snapshot<N>,
+    snapshot: &Snapshot,
     each: &mut Each<'_>,
 ) -> Result<Hindsight> {
     let aside = Aside {
@@ -186,11 +186,7 @@ fn replayed<N: Network>(
 }
 
 /// The changes and the state of before. The state is put back whatever fails.
-fn put_back<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
-    aside: &Aside<N>,
-) -> Result<()> {
+fn put_back(lease: &mut Lease<'_>, run: &mut RunState<'static>, aside: &Aside) -> Result<()> {
     run.unmake_after(0);
     let mut outcome = Ok(());
     for dated in &aside.edits {
@@ -202,12 +198,12 @@ fn put_back<N: Network>(
     outcome.and(restored)
 }
 
-fn looked<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
+fn looked(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
     (first, last): (u64, u64),
-    snapshot: &Snapshot<N>,
-    aside: &Aside<N>,
+    snapshot: &Snapshot,
+    aside: &Aside,
     each: &mut Each<'_>,
 ) -> Result<Hindsight> {
     run.unmake_after(0);
@@ -273,9 +269,9 @@ impl Found {
 
 /// Runs the coming step with taps, a batch at a time, and calls the closure with what is seen of each. What is kept at one
 /// time is what one batch computes. The closure may read the model, which is then as it is before the step.
-fn probed<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &RunState<'static, N>,
+fn probed(
+    lease: &mut Lease<'_>,
+    run: &RunState<'static>,
     coming: &ComingStep,
     each: &mut Each<'_>,
     found: &mut Found,
@@ -300,11 +296,7 @@ fn probed<N: Network>(
 }
 
 /// Makes steps until so many are made.
-fn advance<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
-    step: u64,
-) -> Result<()> {
+fn advance(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Result<()> {
     match run.drive(lease, Goal::UntilStep(step))? {
         Pause::Interrupted => {
             let made = usize::try_from(lease.step.steps).unwrap_or(usize::MAX);
@@ -318,11 +310,7 @@ fn advance<N: Network>(
     }
 }
 
-fn notes<N: Network>(
-    run: &RunState<'static, N>,
-    snapshot: &Snapshot<N>,
-    aside: &Aside<N>,
-) -> Vec<String> {
+fn notes(run: &RunState<'static>, snapshot: &Snapshot, aside: &Aside) -> Vec<String> {
     let from = snapshot.state.steps;
     let replayed = run.progress.history.steps.iter();
     let replayed: Vec<_> = replayed.filter(|it| it.step > from).collect();

@@ -2,7 +2,6 @@
 
 use stratoscope_diagnostics::Result;
 
-use crate::network::Network;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::epochs::{Drive, Pause};
 use crate::run::run_state::RunState;
@@ -20,7 +19,7 @@ pub(crate) struct Keeping {
     pub made_with: Vec<(String, String)>,
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// The run stands before an optimizer step: all that follows the one before is over.
     ///
     /// # Errors
@@ -78,12 +77,12 @@ impl<N: Network> Drive<'_, '_, '_, N> {
     }
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// Writes a complete checkpoint of where the run stands, if it keeps any.
     ///
     /// # Errors
     /// SC0525 if it cannot be written, where it is denied.
-    fn write_checkpoint(&mut self, state: &mut ModelState<N>) -> Result<()> {
+    fn write_checkpoint(&mut self, state: &mut ModelState) -> Result<()> {
         state.step.gather()?;
         let Some(keeping) = &mut self.keeping else {
             return Ok(());
@@ -101,7 +100,7 @@ impl<N: Network> RunState<'_, N> {
     ///
     /// # Errors
     /// SC0525 if the checkpoint cannot be written, where it is denied.
-    pub(super) fn keep_from_here(&mut self, state: &mut ModelState<N>, undone: bool) -> Result<()> {
+    pub(super) fn keep_from_here(&mut self, state: &mut ModelState, undone: bool) -> Result<()> {
         let (here, edits) = (state.step.steps, self.edits.len());
         if let Some(ring) = &mut self.snapshots {
             ring.forget_after(here, |it| it.edits <= edits);

@@ -14,7 +14,6 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use crate::context::interrupt;
 
-use crate::network::Network;
 use crate::run::state::{ModelState, SharedModel};
 
 /// How often a thread that waits for another one's run asks for an interrupt.
@@ -99,16 +98,16 @@ pub(crate) fn in_use(call: &str, holder: ModelHolder) -> Box<Diagnostic> {
     .error()
 }
 
-impl<N: Network> SharedModel<N> {
+impl SharedModel {
     /// The state, to be changed.
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run, and while a run has reserved the model.
-    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState<N>>> {
+    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState>> {
         self.state_for(call, Asking::Anyone)
     }
 
-    fn state_for(&self, call: &str, asking: Asking) -> Result<MutexGuard<'_, ModelState<N>>> {
+    fn state_for(&self, call: &str, asking: Asking) -> Result<MutexGuard<'_, ModelState>> {
         loop {
             self.occupied.wait(call, asking)?;
             let state = self.state();
@@ -123,7 +122,7 @@ impl<N: Network> SharedModel<N> {
     ///
     /// # Errors
     /// As [`Self::free_state`].
-    pub(crate) fn lease(&self, call: &str) -> Result<Lease<'_, N>> {
+    pub(crate) fn lease(&self, call: &str) -> Result<Lease<'_>> {
         self.lease_for(call, Asking::Anyone)
     }
 
@@ -131,11 +130,11 @@ impl<N: Network> SharedModel<N> {
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run.
-    pub(crate) fn lease_reserved(&self, call: &str) -> Result<Lease<'_, N>> {
+    pub(crate) fn lease_reserved(&self, call: &str) -> Result<Lease<'_>> {
         self.lease_for(call, Asking::ItsRun)
     }
 
-    fn lease_for(&self, call: &str, asking: Asking) -> Result<Lease<'_, N>> {
+    fn lease_for(&self, call: &str, asking: Asking) -> Result<Lease<'_>> {
         let state = self.state_for(call, asking)?;
         self.occupied.by().call = Some(thread::current().id());
         Ok(Lease {
@@ -146,13 +145,13 @@ impl<N: Network> SharedModel<N> {
 }
 
 /// The state of a model as long as a call trains it.
-pub(crate) struct Lease<'m, N: Network> {
-    model: &'m SharedModel<N>,
+pub(crate) struct Lease<'m> {
+    model: &'m SharedModel,
     /// `None` only while it is lent.
-    state: Option<MutexGuard<'m, ModelState<N>>>,
+    state: Option<MutexGuard<'m, ModelState>>,
 }
 
-impl<N: Network> Lease<'_, N> {
+impl Lease<'_> {
     /// Calls what may read the model meanwhile. The state is back also when a panic of it goes on.
     pub(crate) fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
         if let Some(state) = &mut self.state {
@@ -166,21 +165,21 @@ impl<N: Network> Lease<'_, N> {
     }
 }
 
-impl<N: Network> Deref for Lease<'_, N> {
-    type Target = ModelState<N>;
+impl Deref for Lease<'_> {
+    type Target = ModelState;
 
-    fn deref(&self) -> &ModelState<N> {
+    fn deref(&self) -> &ModelState {
         self.state.as_ref().expect("it is back when `lent` returns")
     }
 }
 
-impl<N: Network> DerefMut for Lease<'_, N> {
-    fn deref_mut(&mut self) -> &mut ModelState<N> {
+impl DerefMut for Lease<'_> {
+    fn deref_mut(&mut self) -> &mut ModelState {
         self.state.as_mut().expect("it is back when `lent` returns")
     }
 }
 
-impl<N: Network> Drop for Lease<'_, N> {
+impl Drop for Lease<'_> {
     /// The call is over, also where a callback panicked.
     fn drop(&mut self) {
         self.state = None;
@@ -190,7 +189,7 @@ impl<N: Network> Drop for Lease<'_, N> {
     }
 }
 
-impl<N: Network> fmt::Debug for Lease<'_, N> {
+impl fmt::Debug for Lease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lease(lent: {})", self.state.is_none())
     }

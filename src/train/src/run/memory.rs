@@ -13,7 +13,7 @@ use stratoscope_strategy::{BackendKind, LogicalDevice};
 use crate::context::ledger::others;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::network::{Files, Network, StepShape};
+use crate::network::StepShape;
 use crate::optimizer::{Slot, changes_in_place};
 use crate::report::memory_plan::{MemoryPlan, Part, StepMemory};
 use crate::run::state::ModelState;
@@ -26,8 +26,8 @@ const WORTH_MENTIONING: f64 = 0.25;
 ///
 /// # Errors
 /// Either, where it is denied.
-pub(crate) fn check<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn check(
+    state: &ModelState,
     batch_size: usize,
     length: usize,
     recompute: bool,
@@ -82,7 +82,7 @@ pub(crate) struct AtOnce {
 
 impl AtOnce {
     /// What it needs.
-    pub(crate) fn plan<N: Network>(self, state: &ModelState<N>) -> MemoryPlan {
+    pub(crate) fn plan(self, state: &ModelState) -> MemoryPlan {
         let plan = plan(state, self.examples, self.length);
         let plan = match self.recompute {
             true => plan.recomputed().unwrap_or(plan),
@@ -103,7 +103,7 @@ impl AtOnce {
 ///
 /// # Errors
 /// SC0607 for the first device that has not.
-pub(crate) fn admit<N: Network>(state: &ModelState<N>, work: AtOnce) -> Result<()> {
+pub(crate) fn admit(state: &ModelState, work: AtOnce) -> Result<()> {
     let devices = state.step.replicas.devices();
     let limits = devices
         .iter()
@@ -142,15 +142,11 @@ pub(crate) fn admit<N: Network>(state: &ModelState<N>, work: AtOnce) -> Result<(
 }
 
 /// What a run with batches of `batch_size` examples of `length` tokens needs, on all replicas.
-pub(crate) fn plan<N: Network>(
-    state: &ModelState<N>,
-    batch_size: usize,
-    length: usize,
-) -> MemoryPlan {
+pub(crate) fn plan(state: &ModelState, batch_size: usize, length: usize) -> MemoryPlan {
     let replicas = state.step.replicas.len();
     let share = batch_size.div_ceil(replicas);
     let steps = steps(state, share, length);
-    let recomputed = match N::can_recompute() {
+    let recomputed = match state.step.replicas.first().can_recompute() {
         true => steps_known(state, share, length, true),
         false => None,
     };
@@ -175,7 +171,7 @@ pub(crate) fn plan<N: Network>(
     }
 }
 
-fn trained<N: Network>(state: &ModelState<N>, prefix: &str) -> u64 {
+fn trained(state: &ModelState, prefix: &str) -> u64 {
     let records = state.trainable();
     records
         .filter(|record| record.name.starts_with(prefix))
@@ -184,7 +180,7 @@ fn trained<N: Network>(state: &ModelState<N>, prefix: &str) -> u64 {
 }
 
 /// What a step of one replica needs beside weights and moments, at the times that may need the most.
-fn steps<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<StepMemory> {
+fn steps(state: &ModelState, share: usize, length: usize) -> Vec<StepMemory> {
     let only_gradients = || StepMemory {
         when: "when all gradients are there",
         activations: 0,
@@ -194,8 +190,8 @@ fn steps<N: Network>(state: &ModelState<N>, share: usize, length: usize) -> Vec<
 }
 
 /// The same, where the network knows.
-pub(crate) fn steps_known<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn steps_known(
+    state: &ModelState,
     share: usize,
     length: usize,
     recompute: bool,
@@ -248,18 +244,13 @@ pub(crate) fn steps_known<N: Network>(
     Some(steps)
 }
 
-fn sync_every<N: Network>(state: &ModelState<N>) -> u64 {
+fn sync_every(state: &ModelState) -> u64 {
     let compiled = state.compiled.as_ref();
     compiled.map_or(1, |compiled| compiled.sync_every)
 }
 
 /// What one replica needs for `share` examples of `length` tokens.
-fn parts<N: Network>(
-    state: &ModelState<N>,
-    share: usize,
-    length: usize,
-    steps: &[StepMemory],
-) -> Vec<Part> {
+fn parts(state: &ModelState, share: usize, length: usize, steps: &[StepMemory]) -> Vec<Part> {
     let weights = state.step.replicas.records().iter();
     let weights = weights.map(|record| record.bytes).sum();
     let trained = trained(state, "");

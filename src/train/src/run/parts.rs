@@ -17,14 +17,14 @@ use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use crate::context::interrupt;
 use crate::context::warnings::notice;
-use crate::network::Network;
+
 use crate::run::edits::Change;
 use crate::run::epochs::Drive;
 use crate::run::memory::{self, AtOnce};
 use crate::run::run_state::RunState;
 use crate::step::NumberedBatch;
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// The most examples of a batch that are computed at once.
     pub(crate) fn part_size(&self) -> usize {
         let all = self.batch_plan.batch_size();
@@ -37,7 +37,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// The sizes of the parts in which so many examples are computed.
-    pub(crate) fn part_sizes(&self, examples: usize) -> impl Iterator<Item = usize> + use<N> {
+    pub(crate) fn part_sizes(&self, examples: usize) -> impl Iterator<Item = usize> {
         let part = self.part_size();
         (0..examples)
             .step_by(part)
@@ -67,7 +67,7 @@ pub(super) fn free_memory(devices: &[LogicalDevice]) {
     }
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Runs a batch forward and backward on every replica. The gradients stay there and add up. False where the run is
     /// to be left before it has counted.
     ///

@@ -12,7 +12,7 @@ use stratoscope_strategy::Checksum;
 use crate::arguments::FitPlan;
 use crate::arguments::class_weight::ClassWeights;
 use crate::inspect::ExampleLog;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
@@ -27,7 +27,7 @@ use crate::step::{LossSum, StepRecorded, StepState};
 
 /// Where a run is, and what it has measured.
 #[derive(Clone)]
-pub(crate) struct Progress<N: Network> {
+pub(crate) struct Progress {
     pub epoch: u64,
     /// Batches of the epoch that are done.
     pub batch: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Progress<N: Network> {
     /// The lowest value of what is monitored.
     pub best_value: Option<f64>,
     /// The weights of the best epoch, kept for early stopping.
-    pub best: Option<N>,
+    pub best: Option<AnyNetwork>,
     pub epochs_without_better: u64,
     pub watch: Watch,
     /// What the training passes have said of each example, for `data_map`.
@@ -73,7 +73,7 @@ pub(crate) struct StepRatios {
 /// How many steps a card shows.
 pub(crate) const RECENT: usize = 20;
 
-impl<N: Network> Progress<N> {
+impl Progress {
     pub(crate) fn new(devices: String, epoch: u64) -> Self {
         Self {
             epoch,
@@ -174,7 +174,7 @@ impl<N: Network> Progress<N> {
     /// new ones.
     pub(crate) fn compare(
         &mut self,
-        state: &ModelState<N>,
+        state: &ModelState,
         value: Option<f64>,
         min_delta: f64,
         keep: bool,
@@ -187,7 +187,7 @@ impl<N: Network> Progress<N> {
             self.best_value = Some(value);
             self.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
-            let weights = || -> Result<N> {
+            let weights = || -> Result<AnyNetwork> {
                 let settled = state.settled()?;
                 Ok(settled.independent_copy(settled.first()))
             };
@@ -246,16 +246,16 @@ impl Execution {
 }
 
 /// A run that was interrupted.
-pub(crate) struct SavedRun<N: Network> {
-    pub progress: Progress<N>,
+pub(crate) struct SavedRun {
+    pub progress: Progress,
     pub signature: Signature,
     /// The changes that were made to it.
     pub edits: Vec<Dated>,
     /// The replicas' own weights, where they step alone. Meanwhile the model has their average.
-    pub replicas: Option<(LocalSgdState, Vec<N>)>,
+    pub replicas: Option<(LocalSgdState, Vec<AnyNetwork>)>,
 }
 
-impl<N: Network> SavedRun<N> {
+impl SavedRun {
     /// SC0103 unless the run can go on with this.
     pub(crate) fn check(&self, signature: &Signature) -> Result<()> {
         if self.signature == *signature {
@@ -272,15 +272,18 @@ impl<N: Network> SavedRun<N> {
     }
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// The replicas of a local SGD run as they are between two averages.
-    pub(crate) fn unaveraged(&self) -> Option<(LocalSgdState, Vec<N>)> {
+    pub(crate) fn unaveraged(&self) -> Option<(LocalSgdState, Vec<AnyNetwork>)> {
         let is_apart = self.local.steps > 0;
         is_apart.then(|| (self.local.clone(), self.replicas.modules().to_vec()))
     }
 
     /// Gives the replicas back their own weights.
-    pub(crate) fn restore_unaveraged(&mut self, (local, modules): (LocalSgdState, Vec<N>)) {
+    pub(crate) fn restore_unaveraged(
+        &mut self,
+        (local, modules): (LocalSgdState, Vec<AnyNetwork>),
+    ) {
         self.local = local;
         self.since.forget();
         self.replicas.modules_mut().clone_from_slice(&modules);

@@ -4,19 +4,19 @@ use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use crate::context::RunContext;
-use crate::network::Network;
+
 use crate::run::lease::Lease;
 use crate::run::run_state::{Phase, RunState};
 
-impl<N: Network> RunState<'static, N> {
+impl RunState<'static> {
     /// Calls what makes steps again. Callbacks and the observer hear nothing of them, since they have heard of those steps;
     /// checkpoints of them exist; no condition stops a replay. All of that is put back, whatever happens.
     ///
     /// A panic of `work` is returned: the caller lets it go on when its own things are put back.
     pub(super) fn replaying<T>(
         &mut self,
-        lease: &mut Lease<'_, N>,
-        work: impl FnOnce(&mut Lease<'_, N>, &mut Self) -> T,
+        lease: &mut Lease<'_>,
+        work: impl FnOnce(&mut Lease<'_>, &mut Self) -> T,
     ) -> thread::Result<T> {
         let callbacks = std::mem::take(&mut self.callbacks);
         let silent = RunContext::current().observer_of_a_run(false);

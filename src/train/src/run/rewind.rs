@@ -17,7 +17,7 @@ use stratoscope_render::text;
 use crate::context::interrupt::Listening;
 use crate::context::warnings::notice;
 use crate::count::IntoCount;
-use crate::network::Network;
+
 use crate::report::history::{Edit, StepRecord};
 use crate::run::edits::Dated;
 use crate::run::epochs::{Goal, Pause};
@@ -89,7 +89,7 @@ impl fmt::Display for Rewound {
     }
 }
 
-impl<N: Network> Run<N> {
+impl Run {
     /// Turns the run back to the moment when it had made `step` optimizer steps. What was measured afterwards is
     /// forgotten, and so are later snapshots. A run that writes complete checkpoints, of which the newest is of a later
     /// step, writes one of this place at once: `resume_from` goes on from here. The earlier ones stay on disk as far as
@@ -100,7 +100,8 @@ impl<N: Network> Run<N> {
     /// where it is denied; SC0521 for a run that is finished; SC0121 in a callback of this run.
     pub fn rewind(&self, step: impl IntoCount) -> Result<Rewound> {
         let step = step.into_count().at_least(0, "rewind", "step")?;
-        (self.calls.rewind)(self, step)
+        let _listening = Listening::begin();
+        self.with("rewind", |lease, run| rewind(lease, run, step))
     }
 
     /// Takes a snapshot every so many optimizer steps from now on, in at most so many megabytes. Those that are held are
@@ -113,17 +114,8 @@ impl<N: Network> Run<N> {
         let megabytes = megabytes
             .into_count()
             .at_least(0, "keep_snapshots", "megabytes")?;
-        (self.calls.keep_snapshots)(self, every, megabytes.saturating_mul(1_000_000))
-    }
-
-    pub(crate) fn rewind_here(&self, step: u64) -> Result<Rewound> {
-        let _listening = Listening::begin();
-        self.with("rewind", |lease, run| rewind(lease, run, step))
-    }
-
-    pub(crate) fn keep_snapshots_here(&self, every: u64, most_bytes: u64) -> Result<()> {
         self.with("keep_snapshots", |_, run| {
-            run.snapshots = Some(Ring::new(every, most_bytes));
+            run.snapshots = Some(Ring::new(every, megabytes.saturating_mul(1_000_000)));
             Ok(())
         })
     }
@@ -134,9 +126,9 @@ impl<N: Network> Run<N> {
 /// (SC0610) says so. If the steps since the snapshot cannot be made again either, the run stands at the snapshot.
 ///
 /// Returns the error, or that of a denied note.
-pub(super) fn undo_update<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
+pub(super) fn undo_update(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
     call: &str,
     problem: Box<Diagnostic>,
 ) -> Box<Diagnostic> {
@@ -176,11 +168,7 @@ pub(super) fn undo_update<N: Network>(
     notice(rule.diagnostic()).err().unwrap_or(problem)
 }
 
-fn rewind<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
-    step: u64,
-) -> Result<Rewound> {
+fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Result<Rewound> {
     let from = lease.step.steps;
     let ring = run.snapshots.as_ref();
     // Changes at the step itself are undone: a snapshot with one of them is none of this moment.
@@ -247,9 +235,9 @@ fn rewind<N: Network>(
 
 /// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between
 /// them. A change that is not made again, since the replay ends before, stays in `left`.
-fn remade<N: Network>(
-    lease: &mut Lease<'_, N>,
-    run: &mut RunState<'static, N>,
+fn remade(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
     left: &mut VecDeque<Dated>,
     (made, step): (usize, u64),
 ) -> Result<Pause> {

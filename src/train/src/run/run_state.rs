@@ -16,7 +16,7 @@ use crate::arguments::FitPlan;
 use crate::callbacks::Callbacks;
 use crate::context::events::{FitStarted, Observer};
 use crate::inspect::Inspection;
-use crate::network::Network;
+
 use crate::prepare::Prepared;
 use crate::report::counters::{Counters, Shape};
 use crate::report::history::History;
@@ -37,7 +37,7 @@ use crate::run::state::ModelState;
 use crate::step::StepSettings;
 
 /// All of a run but the model's own state.
-pub(crate) struct RunState<'a, N: Network> {
+pub(crate) struct RunState<'a> {
     /// Distinguishes the runs of a context.
     pub number: u64,
     pub plan: FitPlan<'a>,
@@ -59,7 +59,7 @@ pub(crate) struct RunState<'a, N: Network> {
     pub part: Option<usize>,
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
-    pub progress: Progress<N>,
+    pub progress: Progress,
     pub pace: Pace,
     /// What the run will do, for those who listen.
     pub started: FitStarted,
@@ -69,7 +69,7 @@ pub(crate) struct RunState<'a, N: Network> {
     /// Complete checkpoints, if they are written.
     pub keeping: Option<Keeping>,
     /// Snapshots to turn back to, in a run of `start!`.
-    pub snapshots: Option<Ring<Snapshot<N>>>,
+    pub snapshots: Option<Ring<Snapshot>>,
     /// The latest call has failed in an update: some weights may have changed and others not.
     pub is_damaged: bool,
     /// Its steps are made once more ([`Self::replaying`]).
@@ -111,7 +111,7 @@ pub(crate) struct ComingStep {
     pub batches: Vec<Batch>,
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// What a fork is called; empty for another run.
     pub(crate) fn label(&self) -> &str {
         self.fork_of.as_ref().map_or("", |fork| &fork.label)
@@ -158,7 +158,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// What the next optimizer step computes with; `None` when there are no more.
-    pub(crate) fn coming_step(&self, state: &ModelState<N>) -> Result<Option<ComingStep>> {
+    pub(crate) fn coming_step(&self, state: &ModelState) -> Result<Option<ComingStep>> {
         let Some(ComingBatch { position, left_out }) = self.coming_batch() else {
             return Ok(None);
         };
@@ -177,13 +177,13 @@ impl<N: Network> RunState<'_, N> {
     /// A look at the model before a step of this run, which is only read.
     pub(crate) fn inspection<'i>(
         &'i self,
-        model: &'i ModelState<N>,
+        model: &'i ModelState,
         coming: &'i ComingStep,
-    ) -> Inspection<'i, N> {
+    ) -> Inspection<'i> {
         Inspection {
             step: &model.step,
             settings: &self.settings,
-            files: &model.files,
+            files: &*model.files,
             first_batch: coming.number,
             batches: &coming.batches,
         }
@@ -194,11 +194,11 @@ impl<N: Network> RunState<'_, N> {
     /// # Errors
     /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made, also
     /// when a panic goes on.
-    pub(crate) fn drive(&mut self, lease: &mut Lease<'_, N>, goal: Goal) -> Result<Pause> {
+    pub(crate) fn drive(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
         self.tell(lease.step.counters);
         self.observer.fit_started(&self.started);
         let state = &mut **lease;
-        state.step.takes_workers(&state.files)?;
+        state.step.takes_workers(&*state.files)?;
         if self.phase == Phase::Fresh {
             state.step.counts_anew();
         }
@@ -267,7 +267,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// What was measured so far.
-    pub(crate) fn history(&self, state: &ModelState<N>) -> History {
+    pub(crate) fn history(&self, state: &ModelState) -> History {
         let mut history = self.progress.history.clone();
         history.counters = state.step.counters;
         history
@@ -277,7 +277,7 @@ impl<N: Network> RunState<'_, N> {
     /// run with `resume` needs to go on.
     pub(crate) fn end(
         &mut self,
-        state: &mut ModelState<N>,
+        state: &mut ModelState,
         outcome: Result<Pause>,
     ) -> Result<History> {
         self.phase = Phase::Over;

@@ -6,23 +6,22 @@
 
 use stratoscope_diagnostics::Result;
 
-use crate::network::Network;
 use crate::report::history::{EpochRecord, ExecutionRecord, StepRecord};
 use crate::run::progress::Progress;
 use crate::step::{SavedStep, StepState};
 
 /// A run between two optimizer steps. A clone shares its tensors.
 #[derive(Clone)]
-pub(crate) struct Snapshot<N: Network> {
-    pub state: SavedStep<N>,
-    pub progress: Progress<N>,
+pub(crate) struct Snapshot {
+    pub state: SavedStep,
+    pub progress: Progress,
     /// The changes of the run that were made before.
     pub edits: usize,
 }
 
-impl<N: Network> Snapshot<N> {
+impl Snapshot {
     /// The state of this moment.
-    pub(crate) fn of(step: &StepState<N>, progress: &Progress<N>, edits: usize) -> Self {
+    pub(crate) fn of(step: &StepState, progress: &Progress, edits: usize) -> Self {
         Self {
             state: step.saved(),
             progress: progress.clone(),
@@ -34,11 +33,7 @@ impl<N: Network> Snapshot<N> {
     ///
     /// # Errors
     /// SC0915 for the snapshot of another model.
-    pub(crate) fn restore(
-        &self,
-        step: &mut StepState<N>,
-        progress: &mut Progress<N>,
-    ) -> Result<()> {
+    pub(crate) fn restore(&self, step: &mut StepState, progress: &mut Progress) -> Result<()> {
         step.restore(&self.state)?;
         progress.clone_from(&self.progress);
         Ok(())

@@ -11,7 +11,7 @@ use stratoscope_strategy::{Origin, PlacementReport, Replicas, VariableRecord, or
 
 use crate::arguments::Compiled;
 use crate::context::ledger::Ledger;
-use crate::network::{Files, Network};
+use crate::network::{AnyNetwork, Files};
 use crate::optimizer::Slot;
 use crate::problem;
 use crate::run::lease::Occupied;
@@ -24,16 +24,16 @@ use crate::step::workers::bytes_sent;
 use crate::step::{StepSettings, StepState};
 
 /// What the handles of a model share.
-pub(crate) struct SharedModel<N: Network> {
+pub(crate) struct SharedModel {
     /// By which an optimizer knows the model that it belongs to.
     pub identity: Arc<()>,
-    state: Mutex<ModelState<N>>,
+    state: Mutex<ModelState>,
     /// The run that has or lends the state.
     pub(crate) occupied: Occupied,
 }
 
-impl<N: Network> SharedModel<N> {
-    pub(crate) fn new(state: ModelState<N>) -> Self {
+impl SharedModel {
+    pub(crate) fn new(state: ModelState) -> Self {
         Self {
             identity: Arc::new(()),
             state: Mutex::new(state),
@@ -42,13 +42,13 @@ impl<N: Network> SharedModel<N> {
     }
 
     /// The state, to be read: a run lends it to its callbacks.
-    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState<N>> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState> {
         // A panic inside a call leaves the state whole: what it was about to change is replaced last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, unless a call has it.
-    pub(crate) fn try_state(&self) -> Option<MutexGuard<'_, ModelState<N>>> {
+    pub(crate) fn try_state(&self) -> Option<MutexGuard<'_, ModelState>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -58,14 +58,14 @@ impl<N: Network> SharedModel<N> {
 }
 
 /// Everything about a model that changes. One call at a time has it.
-pub(crate) struct ModelState<N: Network> {
+pub(crate) struct ModelState {
     /// Weights, moments, and what an optimizer step works on.
-    pub step: StepState<N>,
-    pub files: N::Files,
+    pub step: StepState,
+    pub files: Box<dyn Files>,
     /// Set by `compile!`.
     pub compiled: Option<Arc<Compiled>>,
     /// A run that was interrupted, for `resume = true`.
-    pub saved_run: Option<SavedRun<N>>,
+    pub saved_run: Option<SavedRun>,
     /// Whether `compile!` was asked to train it on one device although a strategy is alive.
     pub alone: bool,
     /// Whether a step was ever made: new variables are random until then.
@@ -80,12 +80,12 @@ pub(crate) struct ModelState<N: Network> {
     pub made: Origin,
 }
 
-impl<N: Network> ModelState<N> {
+impl ModelState {
     /// The replicas as they would be if a run that is going on ended now: replicas that step alone are averaged.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
-    pub(crate) fn settled(&self) -> Result<Settled<'_, N>> {
+    pub(crate) fn settled(&self) -> Result<Settled<'_>> {
         let (replicas, local) = (&self.step.replicas, &self.step.local);
         match local.steps {
             0 => Ok(Settled::AsTheyAre(replicas)),
@@ -124,7 +124,7 @@ impl<N: Network> ModelState<N> {
     pub(crate) fn placement(&mut self) -> Result<PlacementReport> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
-        if self.step.takes_workers(&self.files).is_ok() {
+        if self.step.takes_workers(&*self.files).is_ok() {
             if self.step.workers.is_some() {
                 report.without_copies_of_others();
             }
@@ -374,15 +374,15 @@ impl<N: Network> ModelState<N> {
 }
 
 /// Replicas that agree.
-pub(crate) enum Settled<'s, N> {
-    AsTheyAre(&'s Replicas<N>),
-    Averaged(Box<Replicas<N>>),
+pub(crate) enum Settled<'s> {
+    AsTheyAre(&'s Replicas<AnyNetwork>),
+    Averaged(Box<Replicas<AnyNetwork>>),
 }
 
-impl<N> Deref for Settled<'_, N> {
-    type Target = Replicas<N>;
+impl Deref for Settled<'_> {
+    type Target = Replicas<AnyNetwork>;
 
-    fn deref(&self) -> &Replicas<N> {
+    fn deref(&self) -> &Replicas<AnyNetwork> {
         match self {
             Self::AsTheyAre(replicas) => replicas,
             Self::Averaged(replicas) => replicas,

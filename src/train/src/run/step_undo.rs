@@ -8,7 +8,6 @@
 use stratoscope_data::Labels;
 use stratoscope_strategy::RunningValues;
 
-use crate::network::Network;
 use crate::report::counters::Counters;
 use crate::run::epochs::{Drive, Pause};
 use crate::run::progress::Execution;
@@ -48,7 +47,7 @@ impl StepUndo {
     }
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// An optimizer step begins: what it is going to change is remembered.
     pub(super) fn remember_step(&mut self) {
         let (step, progress) = (&self.lease.step, &self.run.progress);

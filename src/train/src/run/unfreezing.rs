@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use stratoscope_diagnostics::rules::NothingToTrain;
 use stratoscope_diagnostics::{Result, Rule};
 
-use crate::network::Network;
 use crate::optimizer::depths;
 use crate::problem;
 use crate::run::edits::{Change, Layer};
@@ -14,7 +13,7 @@ use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
 
 /// SC0103 for a model without encoder layers, SC0111 for one whose head is frozen: nothing would be trained at first.
-pub(super) fn check<N: Network>(state: &ModelState<N>, every: Option<u64>) -> Result<()> {
+pub(super) fn check(state: &ModelState, every: Option<u64>) -> Result<()> {
     if every.is_none() || !state.is_built() {
         return Ok(());
     }
@@ -37,7 +36,7 @@ pub(super) fn check<N: Network>(state: &ModelState<N>, every: Option<u64>) -> Re
 }
 
 /// What is trained now of each layer below the head, from the top down.
-fn layers<N: Network>(state: &ModelState<N>) -> Vec<Layer> {
+fn layers(state: &ModelState) -> Vec<Layer> {
     let records = state.step.replicas.records();
     let depths = depths(records.iter().map(|it| it.name.as_str()));
     let deepest = depths.iter().copied().max().unwrap_or(0);
@@ -56,7 +55,7 @@ fn layers<N: Network>(state: &ModelState<N>) -> Vec<Layer> {
     layers.filter(|it| !it.variables.is_empty()).collect()
 }
 
-impl<N: Network> ModelState<N> {
+impl ModelState {
     /// Freezes the variables of these layers, or trains them.
     pub(super) fn train_layers(&mut self, layers: &[Layer], trainable: bool) {
         let names = layers.iter().flat_map(|layer| &layer.variables);
@@ -68,10 +67,10 @@ impl<N: Network> ModelState<N> {
     }
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// What an epoch begins with: all below the head is frozen, but for a layer for every so many epochs that are over. Of
     /// changes that are made already nothing is made again.
-    pub(super) fn unfreeze(&mut self, state: &mut ModelState<N>) -> Result<()> {
+    pub(super) fn unfreeze(&mut self, state: &mut ModelState) -> Result<()> {
         let Some(every) = self.plan.unfreezes_every else {
             return Ok(());
         };
@@ -94,7 +93,7 @@ impl<N: Network> RunState<'_, N> {
     }
 
     /// Trains all that the run has frozen, at its end. What a run with `resume` makes again are its changes.
-    pub(super) fn release_all(&self, state: &mut ModelState<N>) {
+    pub(super) fn release_all(&self, state: &mut ModelState) {
         if let Some(layers) = self.held_layers() {
             state.train_layers(layers, true);
         }

@@ -7,11 +7,10 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_render::text;
 
-use crate::network::Network;
 use crate::problem;
 use crate::run::state::ModelState;
 
-impl<N: Network> ModelState<N> {
+impl ModelState {
     /// The variables whose names are `prefix` or go on after it with a new part.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::{Loss, own};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::squares_on_device;
 
 /// How a batch is run.
@@ -68,8 +68,8 @@ pub(crate) type Done = (Vec<Accumulated>, Option<BatchOutputs>);
 ///
 /// # Errors
 /// SC0607, SC0709, SC0710 or SC0907, naming the device that failed.
-pub(crate) fn forward_backward<N: Network>(
-    replicas: &Replicas<N>,
+pub(crate) fn forward_backward(
+    replicas: &Replicas<AnyNetwork>,
     accumulated: Vec<Accumulated>,
     batch: &Batch,
     shares: &[usize],
@@ -84,8 +84,8 @@ pub(crate) fn forward_backward<N: Network>(
 ///
 /// # Errors
 /// As [`forward_backward`].
-pub(super) fn forward_backward_of<N: Network>(
-    replicas: &Replicas<N>,
+pub(super) fn forward_backward_of(
+    replicas: &Replicas<AnyNetwork>,
     mut accumulated: Vec<Accumulated>,
     parts: Vec<Option<Batch>>,
     shares: &[usize],
@@ -99,25 +99,26 @@ pub(super) fn forward_backward_of<N: Network>(
         .collect();
     let (given_up, stop) = (stop, stop.clone());
     let (alone, loss) = (replicas.len() == 1, pass.loss);
-    let work = move |ReplicaId(index): ReplicaId, network: &N, (part, share, accumulated)| {
-        let (part, share): (Option<Batch>, usize) = (part, share);
-        let mut accumulated: Accumulated = accumulated;
-        let Some(part) = part else {
-            return (accumulated, None);
+    let work =
+        move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, share, accumulated)| {
+            let (part, share): (Option<Batch>, usize) = (part, share);
+            let mut accumulated: Accumulated = accumulated;
+            let Some(part) = part else {
+                return (accumulated, None);
+            };
+            let own = ReplicaPass {
+                network,
+                device: &devices[index],
+                replica: index,
+                part: &part,
+                share,
+                pass: &pass,
+                alone,
+            };
+            let outputs = own.run(&mut accumulated, &stop);
+            let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
+            (accumulated, outputs)
         };
-        let own = ReplicaPass {
-            network,
-            device: &devices[index],
-            replica: index,
-            part: &part,
-            share,
-            pass: &pass,
-            alone,
-        };
-        let outputs = own.run(&mut accumulated, &stop);
-        let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
-        (accumulated, outputs)
-    };
     accumulated.resize_with(replicas.len(), Accumulated::default);
     let inputs = parts
         .into_iter()
@@ -137,8 +138,8 @@ pub(super) fn forward_backward_of<N: Network>(
 }
 
 /// One replica's part of a batch, to be run forward and backward.
-pub(super) struct ReplicaPass<'a, N: Network> {
-    pub network: &'a N,
+pub(super) struct ReplicaPass<'a> {
+    pub network: &'a AnyNetwork,
     pub device: &'a Device,
     /// The replica's number: dropout masks depend on it.
     pub replica: usize,
@@ -150,7 +151,7 @@ pub(super) struct ReplicaPass<'a, N: Network> {
     pub alone: bool,
 }
 
-impl<N: Network> ReplicaPass<'_, N> {
+impl ReplicaPass<'_> {
     /// Runs it, and adds the gradients to what the replica has accumulated. `None` where the batch was given up.
     pub(super) fn run(
         self,

@@ -12,7 +12,7 @@ use crate::context::interrupt;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::metric::{Metric, Tallies, Tally, low_is_good, own};
-use crate::network::{Network, Task};
+use crate::network::{AnyNetwork, Task};
 use crate::report::history::{Evaluation, Measured};
 
 /// What a model is measured by.
@@ -33,8 +33,8 @@ pub(crate) struct Measures<'a> {
 ///
 /// # Errors
 /// SC0520 if it is interrupted, SC0907 if a device fails.
-pub(crate) fn evaluate_batches<N: Network>(
-    replicas: &Replicas<N>,
+pub(crate) fn evaluate_batches(
+    replicas: &Replicas<AnyNetwork>,
     data: &Split,
     batch_size: usize,
     measures: Measures<'_>,

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use burn::module::{ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
@@ -19,7 +19,7 @@ use stratoscope_strategy::{ReplicaId, Replicas, Strategy};
 use super::StepState;
 use super::finite::{NonFinite, gradients_are_finite};
 use super::loss_scale::unscaled;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::global_norm;
 use crate::report::counters::Exchange;
 
@@ -36,7 +36,7 @@ pub(crate) enum ExchangeMode {
 
 impl ExchangeMode {
     /// Averaging parameters needs several copies of them.
-    pub(crate) fn of<N: Network>(replicas: &Replicas<N>, sync_every: u64) -> Self {
+    pub(crate) fn of(replicas: &Replicas<AnyNetwork>, sync_every: u64) -> Self {
         if sync_every > 1 && replicas.copies() > 1 {
             Self::LocalSgd { sync_every }
         } else if replicas.strategy().is_some_and(Strategy::is_asynchronous) {
@@ -94,17 +94,14 @@ impl Exchanged {
     }
 
     /// The variable whose gradient is not finite, if there is one.
-    pub(super) fn check_finite<N: Network>(
-        &self,
-        network: &N,
-    ) -> std::result::Result<(), NonFinite> {
+    pub(super) fn check_finite(&self, network: &AnyNetwork) -> std::result::Result<(), NonFinite> {
         let mut each = self.gradients.iter().zip(&self.norms);
         each.try_for_each(|(gradients, &norm)| gradients_are_finite(network, gradients, norm))?;
         self.elsewhere.clone().map_or(Ok(()), Err)
     }
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// The gradients to apply, from those that have accumulated: their mean over the replicas, weighted by
     /// `shares`, the examples of each; or each replica's own.
     pub(super) fn exchange(&mut self, mode: ExchangeMode, shares: &[usize]) -> Result<Exchanged> {
@@ -195,7 +192,7 @@ impl<N: Network> StepState<N> {
 }
 
 /// The bytes of every gradient.
-fn sizes<N: Network>(network: &N, gradients: &GradientsParams) -> HashMap<ParamId, u64> {
+fn sizes(network: &AnyNetwork, gradients: &GradientsParams) -> HashMap<ParamId, u64> {
     struct Sizes<'a>(&'a GradientsParams, HashMap<ParamId, u64>);
     impl ModuleVisitor for Sizes<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {

@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::Finiteness;
 
 /// A variable with a value that is not finite.
@@ -19,8 +19,8 @@ pub(crate) struct NonFinite {
 /// Nothing where the norm over all gradients is finite; else the last variable, in the order of the
 /// network, whose gradient is not. The backward pass goes from the last one to the first, so it was
 /// there first.
-pub(crate) fn gradients_are_finite<N: Network>(
-    network: &N,
+pub(crate) fn gradients_are_finite(
+    network: &AnyNetwork,
     gradients: &GradientsParams,
     norm: f64,
 ) -> Result<(), NonFinite> {
@@ -39,7 +39,7 @@ pub(crate) fn gradients_are_finite<N: Network>(
 
 /// Nothing; or the first variable with a weight that is not finite. On the CPU every weight is
 /// looked at; on a GPU the sums of squares are, in one transfer.
-pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), NonFinite> {
+pub(crate) fn weights_are_finite(network: &AnyNetwork) -> Result<(), NonFinite> {
     let mut finite = Finiteness::default();
     visit(network, |_, value| value.look(&mut finite));
     if finite.holds() {
@@ -57,11 +57,11 @@ pub(crate) fn weights_are_finite<N: Network>(network: &N) -> Result<(), NonFinit
 }
 
 /// The first variable with a weight that is not finite: what makes a loss NaN although no step was wrong.
-pub(crate) fn first_non_finite<N: Network>(network: &N) -> Option<NonFinite> {
+pub(crate) fn first_non_finite(network: &AnyNetwork) -> Option<NonFinite> {
     weights_are_finite(network).err()
 }
 
-fn named<N: Network>(network: &N, found: Option<(ParamId, f64)>) -> Result<(), NonFinite> {
+fn named(network: &AnyNetwork, found: Option<(ParamId, f64)>) -> Result<(), NonFinite> {
     let Some((id, value)) = found else {
         return Ok(());
     };

@@ -1,5 +1,6 @@
 //! The forward pass of a batch on all replicas, without gradients and without dropout.
 
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::Precision;
@@ -12,7 +13,7 @@ use stratoscope_strategy::{LogicalDevice, ReplicaId, Replicas};
 use crate::arguments::class_weight::weighted_sum;
 use crate::context::interrupt;
 use crate::loss::{Loss, own};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::step::failures::{failed, guarded};
 
 /// Batches that are prepared ahead of the one that is computed.
@@ -37,8 +38,8 @@ pub(crate) type BatchOutputs = Vec<(Batch, PartOutputs)>;
 ///
 /// # Errors
 /// SC0607, SC0709, SC0710 or SC0907, naming the device that failed.
-pub(crate) fn forward<N: Network>(
-    replicas: &Replicas<N>,
+pub(crate) fn forward(
+    replicas: &Replicas<AnyNetwork>,
     batch: &Batch,
     loss: Option<Loss>,
     precision: Precision,
@@ -50,7 +51,7 @@ pub(crate) fn forward<N: Network>(
         .collect();
     let stop = interrupt::at_once();
     let given_up = stop.clone();
-    let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
+    let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
         let part = part?;
         let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
         let logits = stop.during(|| precision.during(forward));

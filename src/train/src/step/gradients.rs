@@ -11,7 +11,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::device::name_of;
 use stratoscope_strategy::origin;
 
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::{Squares, sum_of_squares};
 use crate::report::held::Held;
 use crate::schedule::short;
@@ -94,8 +94,8 @@ impl Gradients {
     }
 
     /// Of one batch, from the gradients of the network's parameters.
-    pub(crate) fn of_batch<N: Network>(
-        network: &N,
+    pub(crate) fn of_batch(
+        network: &AnyNetwork,
         gradients: GradientsParams,
         number: u64,
         loss: f64,

@@ -5,7 +5,7 @@ use stratoscope_data::Labels;
 
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::Loss;
-use crate::network::{Files, Network, Task, puts_out_probabilities};
+use crate::network::{AnyNetwork, Files, Task};
 
 /// What the outputs of a model mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,8 @@ pub(crate) enum Head {
 
 impl Head {
     /// By the loss of `compile!`; a model that was only loaded, by what it was trained as.
-    pub(crate) fn of<N: Network>(files: &N::Files, network: &N, loss: Option<Loss>) -> Self {
-        let logits = !puts_out_probabilities(network);
+    pub(crate) fn of(files: &dyn Files, network: &AnyNetwork, loss: Option<Loss>) -> Self {
+        let logits = !network.puts_out_probabilities();
         match files.task() {
             Task::Words => return Self::Words,
             Task::Span => return Self::Span,
@@ -97,7 +97,7 @@ impl Head {
     }
 
     /// The names of the classes, in the order of their probabilities; empty for a number.
-    pub(crate) fn label_names(self, files: &impl Files) -> Vec<String> {
+    pub(crate) fn label_names(self, files: &dyn Files) -> Vec<String> {
         match self {
             Self::Classes { .. } | Self::Words | Self::Set { .. } => files.label_names().to_vec(),
             Self::Binary { .. } => match files.binary_labels() {

@@ -17,10 +17,10 @@ use super::failures::guarded;
 use super::forward::{BatchOutputs, named_by_device, read};
 use super::loss_scale::unscaled;
 use super::{NumberedBatch, StepSettings, StepState};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// How a batch of the coming step is run that has this number in the run.
     pub(super) fn coming_pass(&self, settings: &StepSettings, number: u64) -> Pass {
         Pass {
@@ -104,7 +104,7 @@ impl<N: Network> StepState<N> {
         exchanged: Exchanged,
         mode: ExchangeMode,
         settings: &StepSettings,
-    ) -> Vec<N> {
+    ) -> Vec<AnyNetwork> {
         let Exchanged {
             gradients,
             norms,
@@ -174,11 +174,11 @@ impl<N: Network> StepState<N> {
         if !training {
             pass.dropout = Dropout::Off;
         }
-        let replicas: &Replicas<N> = &self.replicas;
+        let replicas: &Replicas<AnyNetwork> = &self.replicas;
         let devices = replicas.devices().iter();
         let devices: Vec<Device> = devices.map(|device| device.training()).collect();
         let (taps, given_up, stop) = (taps.to_vec(), stop, stop.clone());
-        let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
+        let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
             let part = part?;
             // The graph of the backward pass is built as in training, so that the bits are the same, and dropped.
             let forward = || network.logits(&part, pass.dropout.mode(index), &devices[index]);

@@ -12,11 +12,11 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use super::{Proposal, StepSettings, StepState};
-use crate::network::Network;
+
 use crate::optimizer::{Change, Changes, Squares, Update, apply, rehearse, sum_of_squares};
 use crate::report::run_report::LayerRatio;
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// `‖Δw‖/‖w‖` of each layer for a step that was proposed, in the order of the network; layers that do not train are
     /// left out. Where replicas step alone it is the update of the first. Nothing changes.
     pub(crate) fn update_ratios(

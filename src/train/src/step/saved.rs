@@ -16,14 +16,14 @@ use super::exchange::LocalSgdState;
 use super::loss_scale::LossScale;
 use super::{LossSum, StepState};
 use crate::metric::Tallies;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::OptimizerState;
 use crate::report::counters::Counters;
 
 /// All that an optimizer step changes, but gradients: between two steps there are none.
 #[derive(Clone)]
-pub(crate) struct SavedStep<N: Network> {
-    pub values: SavedValues<N>,
+pub(crate) struct SavedStep {
+    pub values: SavedValues<AnyNetwork>,
     pub moments: Vec<OptimizerState>,
     pub loss_scale: LossScale,
     pub local: LocalSgdState,
@@ -35,7 +35,7 @@ pub(crate) struct SavedStep<N: Network> {
     pub last_batch: Vec<(usize, usize)>,
 }
 
-impl<N: Network> SavedStep<N> {
+impl SavedStep {
     /// The size of all tensors and counts in bytes, as if nothing were shared.
     pub(crate) fn bytes(&self) -> u64 {
         let moments = self.moments.iter().map(OptimizerState::all_bytes);
@@ -44,9 +44,9 @@ impl<N: Network> SavedStep<N> {
     }
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// The state of this moment, between two optimizer steps.
-    pub(crate) fn saved(&self) -> SavedStep<N> {
+    pub(crate) fn saved(&self) -> SavedStep {
         SavedStep {
             values: self.replicas.saved_values(),
             moments: self.moments.clone(),
@@ -65,7 +65,7 @@ impl<N: Network> StepState<N> {
     ///
     /// # Errors
     /// SC0915 for the state of a model with other variables; then nothing has changed.
-    pub(crate) fn restore(&mut self, saved: &SavedStep<N>) -> Result<()> {
+    pub(crate) fn restore(&mut self, saved: &SavedStep) -> Result<()> {
         self.replicas.restore_values(&saved.values)?;
         self.since.forget();
         self.accumulated.clear();

@@ -22,7 +22,7 @@ use crate::arguments::class_weight::ClassWeights;
 use crate::context::mixed_precision::Policy;
 use crate::loss::Loss;
 use crate::metric::Tallies;
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::network::made::Made;
 use crate::optimizer::OptimizerState;
 use crate::report::counters::Counters;
@@ -80,9 +80,9 @@ impl LossSum {
 }
 
 /// All that an optimizer step reads and changes.
-pub(crate) struct StepState<N: Network> {
+pub(crate) struct StepState {
     /// The weights: a copy on every replica, one central copy, or rows on servers.
-    pub replicas: Replicas<N>,
+    pub replicas: Replicas<AnyNetwork>,
     /// What the layers compute in: the global policy when the model was made.
     pub policy: Policy,
     /// The optimizer's moments, one set for each copy of the variables.
@@ -116,7 +116,7 @@ pub(crate) struct StepState<N: Network> {
     /// The processes that compute the other replicas, where they have processes.
     pub workers: Option<Remote>,
     /// What they have done, with local SGD, since this process had the state of all replicas.
-    pub since: Since<N>,
+    pub since: Since,
 }
 
 /// What an optimizer step would do, before any weight has changed.
@@ -163,9 +163,9 @@ pub(crate) struct StepRecorded {
     pub are_weights_finite: bool,
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Weights without anything that belongs to a training run.
-    pub(crate) fn new(replicas: Replicas<N>, policy: Policy) -> Self {
+    pub(crate) fn new(replicas: Replicas<AnyNetwork>, policy: Policy) -> Self {
         Self {
             replicas,
             policy,

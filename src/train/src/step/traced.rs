@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use burn::module::{ModuleMapper, Param, ParamId};
+use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::ops::Stop;
 use stratoscope_bert::taps::{self, Taps};
@@ -16,12 +16,12 @@ use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::{NumberedBatch, StepSettings, StepState};
 use crate::arguments::class_weight::weighted_sum;
 use crate::loss::{Loss, own};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 
 /// The name under which what a network puts out is seen.
 pub(crate) const OUTPUTS: &str = "outputs";
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Runs a batch of the coming step forward and backward; `shares` are the examples that each replica has in the whole
     /// step. `taps`, one for each replica, see all outputs of layers, the loss, and the gradients by them and by the
     /// parameters. Where a label has no output there is no loss: it is NaN. `None` where the work was given up.
@@ -37,7 +37,7 @@ impl<N: Network> StepState<N> {
         stop: &Stop,
     ) -> Result<Option<BatchOutputs>> {
         let pass = self.coming_pass(settings, number);
-        let replicas: &Replicas<N> = &self.replicas;
+        let replicas: &Replicas<AnyNetwork> = &self.replicas;
         let devices = replicas.devices().iter();
         let devices: Vec<Device> = devices.map(|device| device.training()).collect();
         let known = replicas.records().iter();
@@ -48,7 +48,7 @@ impl<N: Network> StepState<N> {
         let (shares, taps) = (shares.to_vec(), taps.to_vec());
         let (given_up, stop) = (stop, stop.clone());
         let pass_loss = pass.loss;
-        let work = move |ReplicaId(index): ReplicaId, network: &N, part: Option<Batch>| {
+        let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
             let part = part?;
             let run = || {
                 let network = network.clone().map(&mut Watched(&names));

@@ -9,13 +9,13 @@ use stratoscope_strategy::{BackendKind, ReplicaId};
 use super::exchange::{ExchangeMode, Exchanged};
 use super::failures::failed_update;
 use super::{StepSettings, StepState};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::{Changes, Clipping, OptimizerState, Update, apply, clip_each};
 
 /// The gradients of one copy of the variables with their norm; `None` for a copy that makes no update.
 pub(super) type Input = Option<(GradientsParams, f64)>;
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Applies the gradients and counts what was done; returns how many updates that were, and how much the first of them
     /// has changed one copy of the variables, where that is measured. With `wait` the devices
     /// have finished when it returns, so that a clock that is read afterwards is right.
@@ -129,7 +129,7 @@ impl<N: Network> StepState<N> {
             return Ok(false);
         }
         let moments = std::mem::take(&mut self.moments);
-        let work = |_, network: &mut N, moments: OptimizerState| {
+        let work = |_, network: &mut AnyNetwork, moments: OptimizerState| {
             let overwritten = moments.overwrite(network);
             (moments, overwritten)
         };
@@ -200,7 +200,9 @@ impl<N: Network> StepState<N> {
         let one_copy = devices.len() / self.replicas.copies().max(1);
         let moments = std::mem::take(&mut self.moments);
         let inputs = inputs.into_iter().zip(moments).collect();
-        let work = move |ReplicaId(index): ReplicaId, network: &mut N, (input, moments)| {
+        let work = move |ReplicaId(index): ReplicaId,
+                         network: &mut AnyNetwork,
+                         (input, moments)| {
             let (input, mut moments): (Input, OptimizerState) = (input, moments);
             let mut changes = Vec::new();
             if let Some((gradients, norm)) = input {

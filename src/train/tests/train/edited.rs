@@ -24,7 +24,7 @@ fn args() -> FitArgs<'static> {
         .verbose(false)
 }
 
-fn started() -> (Bert, Run<stratoscope_bert::SequenceClassifier>) {
+fn started() -> (Bert, Run) {
     let model = compiled();
     let run = model.start(&sentences(30), args()).expect("it is ready");
     run.keep_snapshots(4, 1000).expect("the run is not over");
@@ -203,7 +203,7 @@ fn a_checkpoint_holds_the_changes() {
 }
 
 /// The rows of the batches of an epoch, as callbacks cannot see them: step by step.
-fn rows_of_epoch(run: &Run<stratoscope_bert::SequenceClassifier>) -> Vec<Vec<usize>> {
+fn rows_of_epoch(run: &Run) -> Vec<Vec<usize>> {
     let mut steps = Vec::new();
     let epoch = || run.report().expect("no callback").position.epoch;
     let begun = epoch();
@@ -376,7 +376,7 @@ fn a_checkpoint_holds_changed_batches_and_the_data_map() {
 /// A run that is given up goes on with `resume = true`, with its changes.
 #[test]
 fn a_run_that_is_given_up_keeps_its_changes() {
-    let change = |run: &Run<stratoscope_bert::SequenceClassifier>| {
+    let change = |run: &Run| {
         run.step(3).expect("it steps");
         run.set_batch_size(5).expect("a size");
         run.set_learning_rate(scale(0.5)).expect("a factor");

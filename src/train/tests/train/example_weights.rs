@@ -7,7 +7,7 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
     BinaryCrossentropy, CompileArgs, EvaluateArgs, FitArgs, IntoLoss, LoadOptions, Loss,
-    MeanSquaredError, Model, Network, SGD, accuracy,
+    MeanSquaredError, Model, ModelOf, Network, SGD, accuracy,
 };
 use tempfile::TempDir;
 
@@ -32,8 +32,8 @@ fn both(data: &Dataset) -> (Dataset, Dataset) {
 }
 
 /// Weights, loss of the epoch and of an evaluation after it, of one step with all examples.
-fn trained<N: Network>(
-    model: &Model<N>,
+fn trained(
+    model: &Model,
     (data, loss): (&Dataset, impl IntoLoss),
     of: usize,
 ) -> (Vec<(String, Vec<f32>)>, f64, f64) {
@@ -57,7 +57,7 @@ fn trained<N: Network>(
 }
 
 #[track_caller]
-fn same<N: Network>(new: impl Fn() -> Model<N>, data: &Dataset, loss: Loss) {
+fn same<N: Network>(new: impl Fn() -> ModelOf<N>, data: &Dataset, loss: Loss) {
     let (weighted, repeated) = both(data);
     let found = trained(&new(), (&weighted, loss), data.len());
     let expected = trained(&new(), (&repeated, loss), data.len());

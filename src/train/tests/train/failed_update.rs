@@ -123,7 +123,7 @@ fn an_update_without_memory_is_undone() {
             .seed(3)
             .verbose(false)
     };
-    let run = |model: &Model<TwoLayers>| model.start(&data, args()).expect("it is free");
+    let run = |model: &Model| model.start(&data, args()).expect("it is free");
 
     let (reference, model) = (model(), model());
     let undisturbed = run(&reference);

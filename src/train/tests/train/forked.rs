@@ -6,13 +6,13 @@ use std::rc::Rc;
 use burn::module::Module;
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{Mode, SequenceClassifier};
+use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_strategy::{AsStrategy, ParameterServerStrategy, Strategy};
 use stratoscope_train::breakpoints::custom;
 use stratoscope_train::{
-    BertForSequenceClassification, FitArgs, History, Model, Network, Outputs, Run, compare,
-    features, on_epoch_end, pin, scale,
+    BertForSequenceClassification, FitArgs, History, Model, ModelOf, Network, Outputs, Run,
+    compare, features, on_epoch_end, pin, scale,
 };
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ fn check(strategy: fn() -> Option<Strategy>, accumulation: usize, sync_every: us
     assert_eq!((&same.parted, &same.weights), (&None, &None), "{same}");
     let of_fork = fork.finish().expect("it steps");
     let of_run = run.finish().expect("it steps");
-    for (model, history) in [(&model, &of_run), (&fork.model(), &of_fork)] {
+    for (model, history) in [(&*model, &of_run), (&fork.model(), &of_fork)] {
         assert_eq!(losses(history), losses(&whole));
         assert_eq!(history.counters, whole.counters);
         assert!(weights(model) == weights(&reference));
@@ -92,7 +92,7 @@ fn a_fork_on_asynchronous_servers_has_the_same_bits() {
     check(servers, 1, 1);
 }
 
-fn started() -> (Bert, Run<SequenceClassifier>) {
+fn started() -> (Bert, Run) {
     let model = compiled(None, 1, 1);
     let run = model.start(&sentences(30), args()).expect("it is ready");
     run.keep_snapshots(4, 1000).expect("the run is not over");
@@ -201,7 +201,7 @@ fn a_fork_names_no_checkpoint_of_the_run() {
     let run = model.start(&sentences(30), with).expect("it is ready");
     run.keep_snapshots(3, 1000).expect("the run is not over");
     run.step(11).expect("it steps");
-    let named = |run: &Run<SequenceClassifier>| {
+    let named = |run: &Run| {
         let history = run.history().expect("no callback");
         (history.checkpoint, history.complete_checkpoint)
     };
@@ -241,7 +241,7 @@ fn rows(count: usize) -> Dataset {
     Dataset::from_arrays((0..count).map(row), classes).expect("as many labels as rows")
 }
 
-fn normed() -> Model<Normed> {
+fn normed() -> ModelOf<Normed> {
     let device = stratoscope_strategy::cpu(0)
         .resolve()
         .expect("the processor")
@@ -258,7 +258,10 @@ fn normed() -> Model<Normed> {
 }
 
 /// The running mean and variance of replica 0, and all other variables.
-fn state(model: &Model<Normed>) -> (Vec<f32>, Vec<(String, Vec<f32>)>) {
+fn state(model: &Model) -> (Vec<f32>, Vec<(String, Vec<f32>)>) {
+    let model = model
+        .typed::<Normed>()
+        .expect("a network with running states");
     let running = model.with_network(|network| {
         let norm = &network.norm;
         let both = [&norm.running_mean, &norm.running_var];
@@ -270,7 +273,7 @@ fn state(model: &Model<Normed>) -> (Vec<f32>, Vec<(String, Vec<f32>)>) {
         })
         .concat()
     });
-    (running, weights(model))
+    (running, weights(&model))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_strategy::{Origin, scope};
 use stratoscope_train::{
     Adam, BinaryCrossentropy, CategoricalCrossentropy, CompileArgs, Dense, Dropout, FitArgs,
-    IntoLoss, Layer, Loss, MeanSquaredError, Model, Network, Outputs, Sequential,
+    IntoLoss, Layer, Loss, MeanSquaredError, Model, ModelOf, Network, Outputs, Sequential,
     SparseCategoricalCrossentropy, features,
 };
 
@@ -118,7 +118,7 @@ impl Network for Own {
     }
 }
 
-fn own(outputs: usize, weight: f32) -> Model<Own> {
+fn own(outputs: usize, weight: f32) -> ModelOf<Own> {
     let device = scope::device().expect("a device");
     let rows: Vec<f32> = (0..2 * outputs)
         .map(|at| weight * (1.0 + at as f32) * if at % 2 == 0 { 1.0 } else { -1.0 })
@@ -131,7 +131,7 @@ fn own(outputs: usize, weight: f32) -> Model<Own> {
 }
 
 /// What `compile!` answers: the codes of its error, or of what it says on the way.
-fn answers<N: Network>(model: &Model<N>, loss: Result<Loss>) -> (String, Vec<Diagnostic>) {
+fn answers(model: &Model, loss: Result<Loss>) -> (String, Vec<Diagnostic>) {
     let args = CompileArgs::new()
         .optimizer(Adam::new(0.01))
         .loss(loss.expect("a loss"));

@@ -11,8 +11,8 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, BinaryCrossentropy, CompileArgs, Dense, EvaluateArgs,
-    FitArgs, MeanSquaredError, Model, Network, Outputs, Run, SGD, Sequential, accuracy, features,
-    set_global_policy, tap,
+    FitArgs, MeanSquaredError, Model, ModelOf, Network, Outputs, Run, SGD, Sequential, accuracy,
+    features, set_global_policy, tap,
 };
 
 use super::support::{assert_near, cross_entropy, load, plain_args, sentences, tiny_bert, weights};
@@ -30,13 +30,7 @@ fn bert(dropout: f64) -> BertForSequenceClassification {
 }
 
 /// A run of the tiny BERT on 24 sentences, 3 steps an epoch.
-fn run(
-    dropout: f64,
-    compile: CompileArgs,
-) -> (
-    BertForSequenceClassification,
-    Run<stratoscope_bert::SequenceClassifier>,
-) {
+fn run(dropout: f64, compile: CompileArgs) -> (BertForSequenceClassification, Run) {
     let model = bert(dropout);
     model.compile(compile).expect("valid settings");
     let run = model.start(&sentences(24), args()).expect("good data");
@@ -544,7 +538,7 @@ impl Network for Own {
     }
 }
 
-fn own(factor: f32) -> Model<Own> {
+fn own(factor: f32) -> ModelOf<Own> {
     let device = scope::device().expect("a device");
     let network = Own {
         hidden: LinearConfig::new(4, 2).init(&device),

@@ -57,7 +57,7 @@ fn fit() -> FitArgs<'static> {
 }
 
 /// Trains, then predicts and evaluates.
-fn outcome<N: Network>(model: &Model<N>, data: &Dataset, args: FitArgs<'_>) -> Outcome {
+fn outcome(model: &Model, data: &Dataset, args: FitArgs<'_>) -> Outcome {
     let history = model.fit(data, args).expect("it trains");
     let evaluate = EvaluateArgs::new().batch_size(5).verbose(false);
     let rows = model.predict(data.take(7)).expect("answers").rows;

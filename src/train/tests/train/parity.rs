@@ -11,8 +11,7 @@ use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{AdamW, CompileArgs, FitArgs, History, Model, warmup_linear};
 
 use crate::support::{
-    IdNetwork, cross_entropy, fixtures, gpu, id_data, id_model, largest_difference, one_gpu,
-    weights,
+    cross_entropy, fixtures, gpu, id_data, id_model, largest_difference, one_gpu, weights,
 };
 
 /// README: "trace: loss, every step", the norm likewise.
@@ -45,7 +44,7 @@ fn trace_data() -> Dataset {
 }
 
 /// Trains as the reference did.
-fn run(model: &Model<IdNetwork>, batch_size: usize, accumulation: usize) -> History {
+fn run(model: &Model, batch_size: usize, accumulation: usize) -> History {
     let args = CompileArgs::new()
         .optimizer(
             AdamW::new(warmup_linear(0.01, 0.1))
@@ -87,7 +86,7 @@ fn steps(history: &History, accumulation: usize) -> Vec<(f64, f64, f64)> {
 }
 
 #[track_caller]
-fn check(model: &Model<IdNetwork>, history: &History, accumulation: usize, trace: &str) {
+fn check(model: &Model, history: &History, accumulation: usize, trace: &str) {
     let text = fs::read_to_string(fixtures().join("trace/trace.json")).expect("the fixture's file");
     let expected: Value = serde_json::from_str(&text).expect("JSON");
     let expected = expected[trace].as_array().expect("a list of steps");

@@ -98,7 +98,7 @@ fn what_is_looked_at_is_the_same() {
         run
     };
     let (kept, again) = (begin(false), begin(true));
-    let numbers = |run: &stratoscope_train::Run<_>| {
+    let numbers = |run: &stratoscope_train::Run| {
         let gradients = run.gradients().expect("no device fails");
         let updates = run.updates().expect("no device fails");
         let activations = run

@@ -85,7 +85,7 @@ fn check(case: &Case) {
     let reference = compiled(case);
     let whole = reference.fit(&sentences(30), args()).expect("it trains");
     let model = compiled(case);
-    let run: Run<_> = model.start(&sentences(30), args()).expect("it is ready");
+    let run: Run = model.start(&sentences(30), args()).expect("it is ready");
     run.keep_snapshots(3, 1000).expect("the run is not over");
     // Checksums after every step, the first time.
     let last = whole.steps.last().expect("it made steps").step;

@@ -15,7 +15,7 @@ use stratoscope_train::{
 use crate::support::{self, load, mirrored, plain_args, recipe, sentences, tiny_bert, weights};
 
 type Bert = BertForSequenceClassification;
-pub type BertRun = Run<stratoscope_bert::SequenceClassifier>;
+pub type BertRun = Run;
 
 #[derive(Clone, Copy)]
 pub struct Case {

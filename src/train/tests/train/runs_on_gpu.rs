@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 type Bert = BertForSequenceClassification;
-type BertRun = Run<stratoscope_bert::SequenceClassifier>;
+type BertRun = Run;
 
 /// Two right losses after some steps of AdamW on different devices, as a share of them.
 const NEAR: f64 = 2e-3;

@@ -29,13 +29,7 @@ fn condition(stop: &Stop) -> &str {
     &stop.hit().unwrap_or_else(|| panic!("{stop}")).condition
 }
 
-fn bert(
-    rate: f64,
-    data: &Dataset,
-) -> (
-    BertForSequenceClassification,
-    Run<stratoscope_bert::SequenceClassifier>,
-) {
+fn bert(rate: f64, data: &Dataset) -> (BertForSequenceClassification, Run) {
     let model = load(&tiny_bert(0.0));
     let args = plain_args().optimizer(AdamW::new(rate));
     model.compile(args).expect("valid arguments");

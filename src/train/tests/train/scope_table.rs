@@ -130,8 +130,8 @@ fn code(finding: &Diagnostic) -> &'static str {
         .unwrap_or_else(|| panic!("{finding}"))
 }
 
-fn run<N: Network>(
-    model: &Model<N>,
+fn run(
+    model: &Model,
     strategy: Option<&MirroredStrategy>,
     (compile, fit): (At, At),
     args: CompileArgs,

@@ -17,7 +17,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::events::Observer;
 use stratoscope_train::{
-    AdamW, BertForSequenceClassification, CompileArgs, Files, Model, Network, RunContext,
+    AdamW, BertForSequenceClassification, CompileArgs, Files, Model, ModelOf, Network, RunContext,
     SparseCategoricalCrossentropy, accuracy, set_global_policy, warmup_linear,
 };
 use tempfile::TempDir;
@@ -75,7 +75,7 @@ pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T,
 }
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/parity/tiny-bert")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tiny-bert")
 }
 
 /// The tiny BERT of the fixtures with these dropout rates and a vocabulary of 128 words.
@@ -169,15 +169,13 @@ pub fn compiled(
 }
 
 /// The values of all weights of replica 0.
-pub fn weights<N: Network>(model: &Model<N>) -> Vec<(String, Vec<f32>)> {
-    model.with_network(|network| {
-        let mut found = stratoscope_bert::names::named_values(network)
-            .into_iter()
-            .map(|(name, data)| (name, data.iter::<f32>().collect()))
-            .collect::<Vec<_>>();
-        found.sort_by(|a: &(String, Vec<f32>), b| a.0.cmp(&b.0));
-        found
-    })
+pub fn weights(model: &Model) -> Vec<(String, Vec<f32>)> {
+    let variables = model.variables().into_iter();
+    let mut found = variables
+        .map(|(name, data)| (name, data.iter::<f32>().collect()))
+        .collect::<Vec<_>>();
+    found.sort_by(|a: &(String, Vec<f32>), b| a.0.cmp(&b.0));
+    found
 }
 
 /// What two right results of the same sums in another order may differ by, as a share of them: some hundred
@@ -298,9 +296,8 @@ impl Files for IdFiles {
         &self.labels
     }
 
-    fn with_label_names(mut self, names: Vec<String>) -> Self {
+    fn set_label_names(&mut self, names: Vec<String>) {
         self.labels = names;
-        self
     }
 
     fn max_positions(&self) -> usize {
@@ -321,7 +318,7 @@ impl Network for IdNetwork {
 }
 
 /// The tiny BERT without dropout, fed with ids, placed by the active scope.
-pub fn id_model() -> Model<IdNetwork> {
+pub fn id_model() -> ModelOf<IdNetwork> {
     let folder = tiny_bert(0.0);
     let device = scope::device().expect("a device");
     let loaded = checkpoint::load_network(folder.path(), &LoadOptions::new(), &device);

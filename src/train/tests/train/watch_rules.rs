@@ -9,8 +9,8 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_strategy::{MirroredStrategy, Origin, cpu, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, BinaryCrossentropy, CategoricalCrossentropy, CompileArgs,
-    CosineDecay, EvaluateArgs, ExponentialDecay, FitArgs, Gradients, IntoOptimizer, Model, Network,
-    PolynomialDecay, SGD, accuracy, f1, half_precision, memory_plan, pin, warmup_linear,
+    CosineDecay, EvaluateArgs, ExponentialDecay, FitArgs, Gradients, IntoOptimizer, Model, ModelOf,
+    Network, PolynomialDecay, SGD, accuracy, f1, half_precision, memory_plan, pin, warmup_linear,
 };
 
 use crate::support::{
@@ -281,7 +281,7 @@ impl Network for EndsInSoftmax {
     }
 }
 
-fn own_network(scores: [[f32; 3]; 1]) -> Model<EndsInSoftmax> {
+fn own_network(scores: [[f32; 3]; 1]) -> ModelOf<EndsInSoftmax> {
     let device = scope::device().expect("a device");
     let network = EndsInSoftmax {
         scores: Param::from_tensor(Tensor::from_floats(scores, &device)),
@@ -310,7 +310,7 @@ fn probabilities_under_a_loss_of_logits() {
 
 #[test]
 fn what_is_not_finite_is_named() {
-    let compile = |model: &Model<EndsInSoftmax>, rate| {
+    let compile = |model: &Model, rate| {
         let args = CompileArgs::new()
             .optimizer(SGD::new(rate))
             .loss(cross_entropy());

@@ -111,7 +111,7 @@ fn own_faults() -> Vec<Fault> {
     ]
 }
 
-fn started(network: Operation, data: &Dataset) -> stratoscope_train::Run<Own> {
+fn started(network: Operation, data: &Dataset) -> stratoscope_train::Run {
     let device = scope::device().expect("a device");
     let hidden = LinearConfig::new(4, 2).init(&device);
     let own = Own {

@@ -13,7 +13,7 @@ use stratoscope_strategy::{
 };
 use stratoscope_train::{
     Activation, Adafactor, Adam, AdamW, CompileArgs, Dense, Dropout, FitArgs, History,
-    IntoOptimizer, Lora, MeanSquaredError, Model, Network, SGD, Sequential, on_batch_end,
+    IntoOptimizer, Lora, MeanSquaredError, Model, ModelOf, Network, SGD, Sequential, on_batch_end,
     serve_as_worker,
 };
 use stratoscope_workers::Launch;
@@ -68,7 +68,7 @@ struct Left {
     weights: Vec<(String, Vec<u32>)>,
 }
 
-fn left<N: Network>(model: &Model<N>, history: &History) -> Left {
+fn left(model: &Model, history: &History) -> Left {
     let steps = history.steps.iter();
     let epochs = history.epochs.iter();
     let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect();
@@ -173,7 +173,7 @@ fn a_placement_has_the_copies_of_all_workers() {
     let strategy = workers(3);
     let model = sequential(&strategy, CompileArgs::new().optimizer(Adam::new(0.01)));
     let data = make_regression(24, 5, 1).expect("numbers");
-    let shown = |model: &Model<_>| {
+    let shown = |model: &Model| {
         let report = model.placement().expect("readable");
         for row in &report.variables {
             let devices: Vec<usize> = row.copies.iter().map(|it| it.device).collect();
@@ -211,7 +211,7 @@ fn a_placement_has_the_copies_of_all_workers() {
 fn sequential(
     strategy: &impl AsStrategy,
     args: CompileArgs,
-) -> Model<stratoscope_train::sequential::Layers> {
+) -> ModelOf<stratoscope_train::sequential::Layers> {
     let _scope = scope::enter(strategy).expect("no scope is active");
     let layers = [
         Dense(16).activation(Activation::Tanh).input_shape(5),

@@ -5,7 +5,7 @@ use stratoscope_render::text;
 
 use super::super::Inspection;
 use super::super::trace::Tapped;
-use crate::network::Network;
+
 use crate::optimizer::Clipping;
 use crate::report::html::rate;
 use crate::report::inspection::{Statistics, layer_of};
@@ -84,7 +84,7 @@ fn may_be(operation: Option<&str>, words: &[&str]) -> bool {
     has(words) || !(has(&ALL) || PLAIN.contains(&operation))
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// Likely causes of a value of the forward pass, the most likely first, and what helps.
     pub(super) fn causes(&self, case: &Case<'_>) -> (Vec<String>, Vec<String>) {
         let mut found = Found::default();

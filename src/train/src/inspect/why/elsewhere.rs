@@ -6,7 +6,7 @@ use stratoscope_render::text;
 use super::super::Inspection;
 use super::super::trace::{Tapped, inputs, origin};
 use super::Traced;
-use crate::network::Network;
+
 use crate::report::inspection::{ExampleView, FirstNonFinite, Phase, TensorRow, Why, layer_of};
 use crate::step::finite::first_non_finite;
 use crate::step::traced::outside;
@@ -17,7 +17,7 @@ fn loss_operation(seen: &[Tapped]) -> Option<usize> {
     seen.iter().position(|it| of_loss(it) && it.bad.is_some())
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     pub(super) fn in_the_weights(&self) -> Option<Why> {
         let found = first_non_finite(self.step.replicas.first())?;
         let verdict = format!(

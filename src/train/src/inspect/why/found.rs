@@ -7,7 +7,6 @@ use super::super::examples::pieces;
 use super::super::trace::{Backwards, Tapped, inputs, overflow};
 use super::Traced;
 use super::causes::Case;
-use crate::network::{Files, Network};
 use crate::report::inspection::{FirstNonFinite, Phase, TensorRow, Why, layer_of};
 
 /// Outputs that are shown before the first one that is not finite, where operations are not known.
@@ -23,7 +22,7 @@ fn outputs_before(seen: &[Tapped], at: usize) -> Vec<&Tapped> {
     latest
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// Where an element of a tensor is: its example and, in sequences, its position. `None` for tensors that are not of
     /// examples, such as weights.
     pub(super) fn locate(

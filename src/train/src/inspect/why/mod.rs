@@ -16,7 +16,7 @@ use stratoscope_render::text;
 use super::Inspection;
 use super::examples::{Reading, decoded, features_text, pieces};
 use super::trace::{Tapped, Trace, first_gradient, of_layers, of_operations, origin, seen};
-use crate::network::Network;
+
 use crate::report::inspection::{ExampleView, FirstNonFinite, Phase, Why, layer_of};
 use crate::step::forward::{BatchOutputs, PartOutputs};
 
@@ -43,7 +43,7 @@ struct InBatch {
     note: Option<String>,
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// Why the coming step has a value that is not finite; or that it has none.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use stratoscope_diagnostics::Result;
 use super::super::Inspection;
 use super::super::trace::{inputs, spreads};
 use super::{Traced, Why};
-use crate::network::Network;
+
 use crate::optimizer::Clipping;
 use crate::report::html::rate;
 use crate::report::inspection::Grown;
@@ -31,7 +31,7 @@ pub(crate) struct Reference {
     traced: Vec<Traced>,
 }
 
-impl<N: Network> Inspection<'_, N> {
+impl Inspection<'_> {
     /// What the first batch of the coming step computes with the weights of this moment.
     ///
     /// # Errors

@@ -9,12 +9,12 @@ use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::arguments::IntoCount;
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::network::Network;
 use crate::predict::Predictions;
 
 /// BERT that chooses one of several texts for a prompt.
-pub type BertForMultipleChoice = Model<MultipleChoice>;
+pub type BertForMultipleChoice = ModelOf<MultipleChoice>;
 
 impl Network for MultipleChoice {
     type Files = BertFiles;
@@ -28,7 +28,7 @@ impl Network for MultipleChoice {
     of_a_checkpoint!();
 }
 
-impl Model<MultipleChoice> {
+impl ModelOf<MultipleChoice> {
     /// Loads a checkpoint, to be trained on prompts with so many choices. The weights are the same for any number of them; a
     /// head that the checkpoint lacks is new.
     ///

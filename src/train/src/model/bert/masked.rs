@@ -7,13 +7,13 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::network::Network;
 use crate::predict::{IntoTexts, Predictions};
 use crate::problem;
 
 /// BERT that predicts hidden tokens.
-pub type BertForMaskedLM = Model<MaskedLm>;
+pub type BertForMaskedLM = ModelOf<MaskedLm>;
 
 impl Network for MaskedLm {
     type Files = BertFiles;
@@ -49,7 +49,7 @@ impl Network for MaskedLm {
     of_a_checkpoint!();
 }
 
-impl Model<MaskedLm> {
+impl ModelOf<MaskedLm> {
     /// Loads a checkpoint. A head that it lacks is new; its decoder is the word embeddings in any case.
     ///
     /// # Errors
@@ -79,7 +79,10 @@ impl Model<MaskedLm> {
             let problem = problem::bad_value("set_masking", "share", masking.share, expects);
             return Err(Box::new(problem));
         }
-        self.free_state("set_masking")?.files.masking = masking;
+        self.free_state("set_masking")?
+            .files
+            .of_mut::<BertFiles>()
+            .masking = masking;
         Ok(())
     }
 

@@ -8,12 +8,12 @@ use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::arguments::IntoCount;
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::network::Network;
 use crate::predict::Predictions;
 
 /// BERT that marks an answer in a text.
-pub type BertForQuestionAnswering = Model<QuestionAnswerer>;
+pub type BertForQuestionAnswering = ModelOf<QuestionAnswerer>;
 
 impl Network for QuestionAnswerer {
     type Files = BertFiles;
@@ -28,7 +28,7 @@ impl Network for QuestionAnswerer {
     of_a_checkpoint!();
 }
 
-impl Model<QuestionAnswerer> {
+impl ModelOf<QuestionAnswerer> {
     /// Loads a checkpoint. A head that it lacks is new.
     ///
     /// # Errors
@@ -64,7 +64,10 @@ impl Model<QuestionAnswerer> {
             );
             return Err(Box::new(problem));
         };
-        self.free_state("set_stride")?.files.stride = Some(stride);
+        self.free_state("set_stride")?
+            .files
+            .of_mut::<BertFiles>()
+            .stride = Some(stride);
         Ok(())
     }
 

@@ -8,11 +8,11 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::network::Network;
 
 /// BERT that gives each text a vector.
-pub type BertForSentenceEmbedding = Model<SentenceEncoder>;
+pub type BertForSentenceEmbedding = ModelOf<SentenceEncoder>;
 
 impl Network for SentenceEncoder {
     type Files = BertFiles;
@@ -28,7 +28,7 @@ impl Network for SentenceEncoder {
     of_a_checkpoint!();
 }
 
-impl Model<SentenceEncoder> {
+impl ModelOf<SentenceEncoder> {
     /// Loads the body of a checkpoint, whatever head it has.
     ///
     /// # Errors

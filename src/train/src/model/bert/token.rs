@@ -8,11 +8,11 @@ use stratoscope_strategy::Origin;
 
 use super::{BertFiles, labels_of_a_head, load, load_labels};
 use crate::arguments::IntoCount;
-use crate::model::Model;
+use crate::model::ModelOf;
 use crate::network::Network;
 
 /// BERT with a class for each token.
-pub type BertForTokenClassification = Model<TokenClassifier>;
+pub type BertForTokenClassification = ModelOf<TokenClassifier>;
 
 impl Network for TokenClassifier {
     type Files = BertFiles;
@@ -27,7 +27,7 @@ impl Network for TokenClassifier {
     of_a_checkpoint!();
 }
 
-impl Model<TokenClassifier> {
+impl ModelOf<TokenClassifier> {
     /// Loads a checkpoint, with a head of `num_labels` outputs for each token. The tags get their names from the first
     /// data that it is trained on. A head that the checkpoint has for another number of tags is an error; one it lacks is
     /// new.

@@ -14,8 +14,7 @@ use stratoscope_strategy::Origin;
 use super::outputs::outputs_of;
 use super::{IntoTexts, LONGEST};
 use crate::context::interrupt::Listening;
-use crate::model::Model;
-use crate::network::Files;
+use crate::model::ModelOf;
 use crate::prepare;
 use crate::problem;
 use crate::report::html::{CELL, HEAD, escape};
@@ -40,7 +39,7 @@ pub struct Near {
     pub similarity: f64,
 }
 
-impl Model<SentenceEncoder> {
+impl ModelOf<SentenceEncoder> {
     /// A vector for each text: the mean over its tokens, of length 1.
     ///
     /// # Errors
@@ -64,7 +63,7 @@ impl Model<SentenceEncoder> {
         state.ready_for(Data::Held(&data), "embed", origin)?;
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
-        prepare::in_vocabulary(&state.files, &data, &encoded, "embed")?;
+        prepare::in_vocabulary(&*state.files, &data, &encoded, "embed")?;
         prepare::report_truncated(encoded.report(), "embed")?;
         let vectors = outputs_of(&state, &encoded, ("embedding", "embedded"))?;
         Ok(Embeddings {

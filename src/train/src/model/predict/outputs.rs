@@ -5,7 +5,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::BATCH_SIZE;
-use crate::network::Network;
+
 use crate::run::state::ModelState;
 use crate::step::forward::{PREFETCHED, forward};
 
@@ -13,8 +13,8 @@ use crate::step::forward::{PREFETCHED, forward};
 ///
 /// # Errors
 /// SC0907 if a device fails; SC0520 if it is interrupted.
-pub(super) fn outputs_of<N: Network>(
-    state: &ModelState<N>,
+pub(super) fn outputs_of(
+    state: &ModelState,
     encoded: &Encoded,
     doing: (&'static str, &'static str),
 ) -> Result<Vec<Vec<f32>>> {

@@ -367,13 +367,6 @@ impl Network for Layers {
     fn follows_policy() -> bool {
         true
     }
-
-    // The unit tests of this crate train nothing, and the loop takes half a minute to compile.
-    #[cfg(not(test))]
-    #[inline(never)]
-    fn calls() -> crate::model::calls::Calls<Self> {
-        crate::model::calls::Calls::compiled_here()
-    }
 }
 
 impl std::fmt::Display for Shape {

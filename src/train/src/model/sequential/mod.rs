@@ -28,7 +28,7 @@ mod room;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, scope};
 
-use crate::model::Model;
+use crate::model::{Model, ModelOf};
 use crate::network::{Network, Outputs};
 
 pub use crate::network::{Activation, IntoActivation};
@@ -37,7 +37,7 @@ pub(crate) use layers::FAMILY;
 pub use layers::Layers;
 
 /// A model that is a list of layers.
-pub type Sequential = Model<Layers>;
+pub type Sequential = ModelOf<Layers>;
 
 /// A model that is a list of layers: `Sequential([Dense(10).activation("relu"), Dense(1)])?`.
 ///

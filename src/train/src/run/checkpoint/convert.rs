@@ -10,7 +10,7 @@ use super::format::{
     SavedHistory, SavedProgress, Sum,
 };
 use crate::metric::Predicted;
-use crate::network::Network;
+
 use crate::report::history::{
     EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord,
 };
@@ -24,11 +24,7 @@ use crate::step::loss_scale::LossScale;
 use crate::step::{LossSum, SavedStep};
 
 /// What is to be written of a snapshot, tensors aside. `params`: the variables in their order.
-pub(super) fn progress_of<N: Network>(
-    it: &Snapshot<N>,
-    params: &[ParamId],
-    edits: &[Dated],
-) -> SavedProgress {
+pub(super) fn progress_of(it: &Snapshot, params: &[ParamId], edits: &[Dated]) -> SavedProgress {
     let progress = &it.progress;
     SavedProgress {
         epoch: progress.epoch,
@@ -67,7 +63,7 @@ pub(super) fn progress_of<N: Network>(
     }
 }
 
-fn counts_of<N: Network>(state: &SavedStep<N>, params: &[ParamId]) -> SavedCounts {
+fn counts_of(state: &SavedStep, params: &[ParamId]) -> SavedCounts {
     let (scale, finite) = state.loss_scale.parts();
     SavedCounts {
         batches: state.batches,
@@ -194,11 +190,11 @@ pub(super) struct Expected<'a> {
 pub(super) type Refused = String;
 
 /// Where the run is, from what was read; the best weights aside.
-pub(super) fn progress_from<N: Network>(
+pub(super) fn progress_from(
     saved: SavedProgress,
     devices: String,
     expected: &Expected<'_>,
-) -> Result<Progress<N>, Refused> {
+) -> Result<Progress, Refused> {
     check_position(&saved, expected)?;
     let counts = &saved.step;
     let mut earlier = 0;
@@ -359,10 +355,10 @@ fn metrics_from(
 }
 
 /// Puts the counts of what was read in place of those of a state.
-pub(super) fn counts_into<N: Network>(
+pub(super) fn counts_into(
     saved: &SavedCounts,
     expected: &Expected<'_>,
-    state: &mut SavedStep<N>,
+    state: &mut SavedStep,
 ) -> Result<(), Refused> {
     let (scale, finite) = saved.loss_scale;
     let scale = f64::from(scale);

@@ -6,7 +6,6 @@ use std::fmt::Debug;
 use stratoscope_strategy::Checksum;
 
 use crate::arguments::{FitPlan, Validation};
-use crate::network::{Files, Network};
 use crate::prepare::Prepared;
 use crate::run::progress::checksums;
 use crate::run::state::ModelState;
@@ -24,8 +23,8 @@ const ADAPTERS: &str = "adapters";
 const SAID_LATER: [&str; 4] = [TRAINING[1], VALIDATION[1], MASKING, ADAPTERS];
 
 /// Names and values. Numbers are written to the last bit.
-pub(crate) fn made_with<N: Network>(
-    state: &ModelState<N>,
+pub(crate) fn made_with(
+    state: &ModelState,
     plan: &FitPlan<'_>,
     settings: &StepSettings,
     data: &Prepared,
@@ -99,7 +98,7 @@ fn examples(data: &stratoscope_data::Split) -> (String, Option<String>) {
 }
 
 /// Names, shapes, places and which of them are trained.
-fn variables<N: Network>(state: &ModelState<N>) -> String {
+fn variables(state: &ModelState) -> String {
     let records = state.step.replicas.records();
     let lines = records.iter().map(|record| {
         format!(
@@ -117,7 +116,7 @@ fn variables<N: Network>(state: &ModelState<N>) -> String {
 }
 
 /// The kind of the strategy, its replicas, servers and their backends.
-fn strategy<N: Network>(state: &ModelState<N>) -> String {
+fn strategy(state: &ModelState) -> String {
     let replicas = &state.step.replicas;
     let backends = replicas.devices().iter().map(|device| device.backend);
     let backends: Vec<_> = backends.collect();

@@ -28,7 +28,7 @@ use self::format::{Body, FORMAT, PROGRAM, PROGRESS, STATE, SavedProgress};
 use self::tensors::Layout;
 use crate::context::warnings::notice;
 use crate::metric::{low_is_good, names};
-use crate::network::Network;
+
 use crate::run::batch_plan::BatchPlan;
 use crate::run::edits::Dated;
 use crate::run::progress::Progress;
@@ -41,7 +41,7 @@ pub(crate) use self::format::Bits;
 pub(crate) use self::made_with::made_with;
 
 /// The state and the progress that a checkpoint holds, or the file that does not fit and why.
-type Converted<N> = std::result::Result<(SavedStep<N>, Progress<N>), (&'static str, Refused)>;
+type Converted = std::result::Result<(SavedStep, Progress), (&'static str, Refused)>;
 
 /// Writes the checkpoints of a run.
 #[derive(Debug)]
@@ -112,10 +112,10 @@ impl Checkpoints {
     ///
     /// # Errors
     /// SC0525, where it is denied.
-    pub(crate) fn write<N: Network>(
+    pub(crate) fn write(
         &mut self,
-        snapshot: &Snapshot<N>,
-        state: &ModelState<N>,
+        snapshot: &Snapshot,
+        state: &ModelState,
         settings: &StepSettings,
         made_with: &[(String, String)],
         edits: &[Dated],
@@ -152,10 +152,10 @@ impl Checkpoints {
         notice(rule.diagnostic())
     }
 
-    fn attempt<N: Network>(
+    fn attempt(
         &self,
-        snapshot: &Snapshot<N>,
-        state: &ModelState<N>,
+        snapshot: &Snapshot,
+        state: &ModelState,
         settings: &StepSettings,
         made_with: &[(String, String)],
         edits: &[Dated],
@@ -168,7 +168,7 @@ impl Checkpoints {
         if replicas.first().can_be_saved() {
             // As `save_pretrained` would write it now: replicas that step alone are averaged.
             let settled = state.settled().map_err(|problem| problem.message)?;
-            let saved = settled.first().save(&state.files, unfinished.path());
+            let saved = settled.first().save(&*state.files, unfinished.path());
             saved.map_err(|problem| problem.message)?;
         }
         let layout = layout(state, settings);
@@ -209,13 +209,13 @@ fn new_run() -> String {
 }
 
 /// The variables in their order.
-fn params<N: Network>(state: &ModelState<N>) -> Vec<ParamId> {
+fn params(state: &ModelState) -> Vec<ParamId> {
     let records = state.step.replicas.records().iter();
     records.map(|record| record.param).collect()
 }
 
 /// Copies that make every update alike are written once.
-fn layout<'a, N: Network>(state: &'a ModelState<N>, settings: &StepSettings) -> Layout<'a> {
+fn layout<'a>(state: &'a ModelState, settings: &StepSettings) -> Layout<'a> {
     let replicas = &state.step.replicas;
     let stored = replicas.modules().len();
     let are_equal = settings.exchange == ExchangeMode::AllReduce && replicas.copies() == stored;
@@ -226,9 +226,9 @@ fn layout<'a, N: Network>(state: &'a ModelState<N>, settings: &StepSettings) -> 
 }
 
 /// A run as it was written.
-pub(crate) struct Resumed<N: Network> {
-    pub state: SavedStep<N>,
-    pub progress: Progress<N>,
+pub(crate) struct Resumed {
+    pub state: SavedStep,
+    pub progress: Progress,
     /// What the process that began the run called it.
     pub run: String,
     /// The changes that were made to the run.
@@ -236,9 +236,9 @@ pub(crate) struct Resumed<N: Network> {
 }
 
 /// What a run is made with that is to go on.
-pub(crate) struct Resuming<'a, N: Network> {
+pub(crate) struct Resuming<'a> {
     /// The model, compiled and with its variables.
-    pub state: &'a ModelState<N>,
+    pub state: &'a ModelState,
     pub settings: &'a StepSettings,
     /// The batches of the run before any change.
     pub batch_plan: &'a BatchPlan,
@@ -249,13 +249,13 @@ pub(crate) struct Resuming<'a, N: Network> {
     pub devices: String,
 }
 
-impl<N: Network> Resuming<'_, N> {
+impl Resuming<'_> {
     /// The newest complete checkpoint of a folder.
     ///
     /// # Errors
     /// SC0526 if there is none, SC0527 if it is of another run, SC0528 if another version wrote it; SC0526 as a warning
     /// where a newer one is damaged.
-    pub(crate) fn newest_of(&self, folder: &Path) -> Result<Resumed<N>> {
+    pub(crate) fn newest_of(&self, folder: &Path) -> Result<Resumed> {
         let listed = folder::list(folder);
         let (found, mut unusable) = listed.unwrap_or_else(|error| {
             let path = folder.to_owned();
@@ -288,8 +288,8 @@ impl<N: Network> Resuming<'_, N> {
         &self,
         checkpoints: &Checkpoints,
         (step, earliest): (u64, bool),
-        belongs: impl Fn(&Resumed<N>) -> bool,
-    ) -> Option<Resumed<N>> {
+        belongs: impl Fn(&Resumed) -> bool,
+    ) -> Option<Resumed> {
         let (mut found, _) = folder::list(&checkpoints.folder).ok()?;
         found.retain(|it| it.body.run == checkpoints.run && it.body.step <= step);
         found.sort_by_key(|it| match earliest {
@@ -300,7 +300,7 @@ impl<N: Network> Resuming<'_, N> {
         read.find(|resumed| belongs(resumed))
     }
 
-    fn read(&self, one: &Found) -> std::result::Result<Resumed<N>, Unusable> {
+    fn read(&self, one: &Found) -> std::result::Result<Resumed, Unusable> {
         let mut files = one.verified(&[PROGRESS, STATE])?.into_iter();
         let (Some(progress), Some(tensors)) = (files.next(), files.next()) else {
             unreachable!("two files were asked for");
@@ -327,7 +327,7 @@ impl<N: Network> Resuming<'_, N> {
         })
     }
 
-    fn converted(&self, saved: SavedProgress, file: &[u8]) -> Converted<N> {
+    fn converted(&self, saved: SavedProgress, file: &[u8]) -> Converted {
         let replicas = &self.state.step.replicas;
         let params = params(self.state);
         let expected = Expected {
@@ -344,7 +344,7 @@ impl<N: Network> Resuming<'_, N> {
         convert::counts_into(&saved.step, &expected, &mut state).map_err(in_progress)?;
         let (moments, has_best) = (saved.step.moments.clone(), saved.has_best);
         let logged = (saved.example_epochs.clone(), saved.examples_full);
-        let progress = convert::progress_from::<N>(saved, self.devices.clone(), &expected);
+        let progress = convert::progress_from(saved, self.devices.clone(), &expected);
         let mut progress = progress.map_err(in_progress)?;
         let layout = layout(self.state, self.settings);
         let like = has_best.then(|| replicas.independent_copy(replicas.first()));

@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use burn::module::{ModuleVisitor, Param, ParamId};
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Tensor};
 use safetensors::SafeTensors;
 
 use super::convert::Refused;
 use super::tensors::{Layout, Tensors, tensor};
-use crate::network::Network;
+
 use crate::optimizer::{OptimizerState, StoredTensor};
 use crate::step::SavedStep;
 
 /// What the optimizer keeps beside each copy; `steps`: of each copy.
-pub(super) fn moments_from<N: Network>(
-    state: &SavedStep<N>,
+pub(super) fn moments_from(
+    state: &SavedStep,
     steps: &[u64],
     layout: &Layout<'_>,
     tensors: &mut Tensors<'_>,

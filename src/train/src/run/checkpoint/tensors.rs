@@ -26,7 +26,7 @@ use stratoscope_strategy::VariableRecord;
 use super::convert::Refused;
 use super::moments::moments_from;
 use crate::inspect::{ExampleLog, SAVED_BYTES};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::{OptimizerState, StoredTensor};
 use crate::run::snapshot::Snapshot;
 use crate::step::SavedStep;
@@ -174,11 +174,7 @@ impl ModuleVisitor for Collect<'_> {
 ///
 /// # Errors
 /// What the system or a device said.
-pub(super) fn write<N: Network>(
-    path: &Path,
-    snapshot: &Snapshot<N>,
-    layout: &Layout<'_>,
-) -> Result<(), String> {
+pub(super) fn write(path: &Path, snapshot: &Snapshot, layout: &Layout<'_>) -> Result<(), String> {
     let problem = RefCell::new(None);
     let mut collect = Collect {
         layout,
@@ -341,13 +337,13 @@ pub(super) fn tensor<const D: usize>(
 ///
 /// # Errors
 /// Why the file is not believed: a tensor is missing, of another type or shape, or one too many.
-pub(super) fn read<N: Network>(
+pub(super) fn read(
     bytes: &[u8],
-    state: &mut SavedStep<N>,
-    best_like: Option<N>,
+    state: &mut SavedStep,
+    best_like: Option<AnyNetwork>,
     layout: &Layout<'_>,
     moments: &[u64],
-) -> Result<Option<N>, Refused> {
+) -> Result<Option<AnyNetwork>, Refused> {
     let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut tensors = Tensors {
         left: file
@@ -405,12 +401,12 @@ pub(super) fn read<N: Network>(
     }
 }
 
-fn filled<N: Network>(
-    module: N,
+fn filled(
+    module: AnyNetwork,
     prefix: String,
     layout: &Layout<'_>,
     tensors: &mut Tensors<'_>,
-) -> Result<N, Refused> {
+) -> Result<AnyNetwork, Refused> {
     let mut fill = Fill {
         layout,
         tensors,

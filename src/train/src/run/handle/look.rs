@@ -8,7 +8,7 @@ use super::Run;
 use crate::context::interrupt::Listening;
 use crate::count::IntoCount;
 use crate::inspect::{self, Inspection, Ranking};
-use crate::network::Network;
+
 use crate::prepare::in_memory_only;
 use crate::report::inspection::{
     AttentionMap, BatchView, DataMap, LayerRatios, RankedExamples, TensorStatistics, UpdateRatios,
@@ -21,7 +21,7 @@ use crate::step::forward::BatchOutputs;
 use crate::step::head::Head;
 
 /// Of which tensors statistics are wanted.
-pub(crate) enum Tensors {
+enum Tensors {
     Gradients,
     Weights,
     Updates,
@@ -29,14 +29,14 @@ pub(crate) enum Tensors {
     Activations(String),
 }
 
-impl<N: Network> Run<N> {
+impl Run {
     /// The examples of the coming step: texts, word pieces, mask, segments, labels, and predictions and losses as the
     /// training pass of that step will have them, with its dropout masks.
     ///
     /// # Errors
     /// SC0121 in a callback of this run; SC0520 if it is interrupted, SC0907 if a device fails.
     pub fn batch(&self) -> Result<BatchView> {
-        (self.calls.batch)(self)
+        self.look("batch", |look, _| look.batch())
     }
 
     /// Statistics of the gradients that the coming step will apply, before clipping: `run.gradients()?["layer.0"].norm`.
@@ -44,7 +44,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn gradients(&self) -> Result<TensorStatistics> {
-        (self.calls.tensors)(self, Tensors::Gradients)
+        self.tensors(Tensors::Gradients)
     }
 
     /// Statistics of the weights.
@@ -52,7 +52,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn weights(&self) -> Result<TensorStatistics> {
-        (self.calls.tensors)(self, Tensors::Weights)
+        self.tensors(Tensors::Weights)
     }
 
     /// Statistics of what the coming step will add to the weights, and how large it is beside them.
@@ -60,7 +60,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn updates(&self) -> Result<TensorStatistics> {
-        (self.calls.tensors)(self, Tensors::Updates)
+        self.tensors(Tensors::Updates)
     }
 
     /// Statistics of what layers put out for the examples of the coming step, with its dropout masks. `pattern` is a
@@ -69,7 +69,7 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0105 for a pattern that nothing matches; else as [`Self::batch`].
     pub fn activations(&self, pattern: &str) -> Result<TensorStatistics> {
-        (self.calls.tensors)(self, Tensors::Activations(pattern.to_owned()))
+        self.tensors(Tensors::Activations(pattern.to_owned()))
     }
 
     /// How one head of one layer attends to the word pieces of an example of [`Self::batch`], all three counted from 0;
@@ -87,7 +87,8 @@ impl<N: Network> Run<N> {
         let layer = layer.into_count().at_least(0, "attention", "layer")?;
         let head = head.into_count().at_least(0, "attention", "head")?;
         let example = example.into_count().at_least(0, "attention", "example")?;
-        (self.calls.attention)(self, [layer, head, example].map(in_memory))
+        let [layer, head, example] = [layer, head, example].map(in_memory);
+        self.look("attention", |look, _| look.attention(layer, head, example))
     }
 
     /// The examples of the training data with the highest loss, without dropout.
@@ -96,7 +97,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::batch`].
     pub fn worst(&self, count: impl IntoCount) -> Result<RankedExamples> {
         let count = count.into_count().at_least(1, "worst", "count")?;
-        (self.calls.ranked)(self, Ranking::Worst, in_memory(count))
+        self.ranked(Ranking::Worst, in_memory(count))
     }
 
     /// The examples of the training data with the lowest loss, without dropout.
@@ -105,7 +106,7 @@ impl<N: Network> Run<N> {
     /// As [`Self::batch`].
     pub fn best(&self, count: impl IntoCount) -> Result<RankedExamples> {
         let count = count.into_count().at_least(1, "best", "count")?;
-        (self.calls.ranked)(self, Ranking::Best, in_memory(count))
+        self.ranked(Ranking::Best, in_memory(count))
     }
 
     /// How sure the training passes were of each label, and how much that changed over the epochs; with the examples
@@ -114,7 +115,17 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn data_map(&self) -> Result<DataMap> {
-        (self.calls.data_map)(self)
+        self.read("data_map", |model, run| {
+            let network = model.step.replicas.first();
+            let head = Head::of(&*model.files, network, Some(run.settings.loss));
+            let log = &run.progress.examples;
+            let Some(data) = run.data.train.held() else {
+                let why = "what training says of each example takes memory for all of them; `run.worst(10)?` looks at a \
+                           sample of a stream";
+                return Err(in_memory_only("data_map", "run", "…", why));
+            };
+            Ok(inspect::data_map(log, data, &*model.files, head))
+        })
     }
 
     /// Why the coming step has a value that is not finite: the step is replayed with taps after every operation, forward and
@@ -129,7 +140,12 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// As [`Self::batch`].
     pub fn why(&self) -> Result<Why> {
-        (self.calls.why)(self)
+        let why = self.look("why", |look, _| look.why())?;
+        let is_over = self.read("why", |_, run| Ok(run.phase == Phase::Over))?;
+        match why.first.is_some() || is_over {
+            true => Ok(why),
+            false => self.with_growth(why),
+        }
     }
 
     /// How much each of the latest steps, at most 20, has changed the layers: the norm of the update as a share of that of
@@ -138,19 +154,6 @@ impl<N: Network> Run<N> {
     /// # Errors
     /// SC0121 in a callback of this run.
     pub fn update_ratios(&self) -> Result<UpdateRatios> {
-        (self.calls.update_ratios)(self)
-    }
-
-    /// Whether each step from now on measures what [`Self::update_ratios`] shows. It does unless `false` is said, since it
-    /// costs less than a hundredth of a step; `tests/bench/bench.py --runs` compares.
-    ///
-    /// # Errors
-    /// SC0521 for a run that is finished; SC0121 in a callback of this run.
-    pub fn measure_updates(&self, is_measured: bool) -> Result<()> {
-        (self.calls.measure_updates)(self, is_measured)
-    }
-
-    pub(crate) fn update_ratios_here(&self) -> Result<UpdateRatios> {
         self.read("update_ratios", |_, run| {
             let steps = &run.progress.ratios;
             let mut layers: Vec<LayerRatios> = Vec::new();
@@ -186,21 +189,17 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn measure_updates_here(&self, is_measured: bool) -> Result<()> {
+    /// Whether each step from now on measures what [`Self::update_ratios`] shows. It does unless `false` is said, since it
+    /// costs less than a hundredth of a step; `tests/bench/bench.py --runs` compares.
+    ///
+    /// # Errors
+    /// SC0521 for a run that is finished; SC0121 in a callback of this run.
+    pub fn measure_updates(&self, is_measured: bool) -> Result<()> {
         self.with("measure_updates", |_, run| {
             run.base.measures_updates = is_measured;
             run.settings.measures_updates = is_measured;
             Ok(())
         })
-    }
-
-    pub(crate) fn why_here(&self) -> Result<Why> {
-        let why = self.look("why", |look, _| look.why())?;
-        let is_over = self.read("why", |_, run| Ok(run.phase == Phase::Over))?;
-        match why.first.is_some() || is_over {
-            true => Ok(why),
-            false => self.with_growth(why),
-        }
     }
 
     /// Where numbers have grown since the snapshot with the lowest loss, if they have.
@@ -212,7 +211,7 @@ impl<N: Network> Run<N> {
             let (Some((step, loss)), Some(coming)) = (lowest, coming) else {
                 return Ok(why);
             };
-            let look = |model: &ModelState<N>| run.inspection(model, &coming).reference();
+            let look = |model: &ModelState| run.inspection(model, &coming).reference();
             let Some(now) = look(lease)? else {
                 return Ok(why);
             };
@@ -233,11 +232,7 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn batch_here(&self) -> Result<BatchView> {
-        self.look("batch", |look, _| look.batch())
-    }
-
-    pub(crate) fn tensors_here(&self, tensors: Tensors) -> Result<TensorStatistics> {
+    fn tensors(&self, tensors: Tensors) -> Result<TensorStatistics> {
         let call = match tensors {
             Tensors::Gradients => "gradients",
             Tensors::Weights => "weights",
@@ -252,14 +247,7 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn attention_here(
-        &self,
-        [layer, head, example]: [usize; 3],
-    ) -> Result<AttentionMap> {
-        self.look("attention", |look, _| look.attention(layer, head, example))
-    }
-
-    pub(crate) fn ranked_here(&self, ranking: Ranking, count: usize) -> Result<RankedExamples> {
+    fn ranked(&self, ranking: Ranking, count: usize) -> Result<RankedExamples> {
         let call = match ranking {
             Ranking::Worst => "worst",
             Ranking::Best => "best",
@@ -270,28 +258,14 @@ impl<N: Network> Run<N> {
         })
     }
 
-    pub(crate) fn data_map_here(&self) -> Result<DataMap> {
-        self.read("data_map", |model, run| {
-            let network = model.step.replicas.first();
-            let head = Head::of(&model.files, network, Some(run.settings.loss));
-            let log = &run.progress.examples;
-            let Some(data) = run.data.train.held() else {
-                let why = "what training says of each example takes memory for all of them; `run.worst(10)?` looks at a \
-                           sample of a stream";
-                return Err(in_memory_only("data_map", "run", "…", why));
-            };
-            Ok(inspect::data_map(log, data, &model.files, head))
-        })
-    }
-
     /// Looks at the coming step.
     fn look<T>(
         &self,
         call: &str,
-        look: impl FnOnce(&Inspection<'_, N>, &RunState<'static, N>) -> Result<T>,
+        look: impl FnOnce(&Inspection<'_>, &RunState<'static>) -> Result<T>,
     ) -> Result<T> {
         let _listening = Listening::begin();
-        self.read(call, |model: &ModelState<N>, run| {
+        self.read(call, |model: &ModelState, run| {
             let coming = run.coming_step(model)?.unwrap_or_else(|| ComingStep {
                 number: model.step.batches,
                 batches: Vec::new(),
@@ -303,7 +277,7 @@ impl<N: Network> Run<N> {
     }
 }
 
-impl<N: Network> RunState<'_, N> {
+impl RunState<'_> {
     /// The earlier snapshot before the step with the lowest loss: how many steps had been made, and the loss.
     fn lowest_loss(&self, made: u64) -> Option<(u64, f64)> {
         let ring = self.snapshots.as_ref()?;
@@ -317,7 +291,7 @@ impl<N: Network> RunState<'_, N> {
     }
 }
 
-impl<N: Network> Drive<'_, '_, '_, N> {
+impl Drive<'_, '_, '_> {
     /// Writes down what a batch says of its examples. Only a run that is driven piece by piece can be asked for it.
     pub(in crate::run) fn record_examples(&mut self, outputs: &BatchOutputs) {
         if !self.run.pauses_between_steps {
@@ -328,7 +302,7 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             return;
         }
         let network = self.lease.step.replicas.first();
-        let head = Head::of(&self.lease.files, network, Some(self.run.settings.loss));
+        let head = Head::of(&*self.lease.files, network, Some(self.run.settings.loss));
         let (progress, rows) = (&mut self.run.progress, self.run.data.train.len());
         progress
             .examples

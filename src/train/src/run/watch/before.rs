@@ -12,7 +12,6 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use crate::arguments::Compiled;
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::network::{Files, Network};
 use crate::prepare::{Prepared, label_range, label_value};
 use crate::run::memory;
 use crate::run::state::ModelState;
@@ -41,7 +40,7 @@ impl Before<'_> {
     /// # Errors
     /// SC0111 for nothing to train, SC0301 for a label that a binary loss cannot have; any other
     /// finding where it is denied.
-    pub(crate) fn check<N: Network>(&self, state: &ModelState<N>) -> Result<()> {
+    pub(crate) fn check(&self, state: &ModelState) -> Result<()> {
         let Some(compiled) = &state.compiled else {
             return Ok(());
         };
@@ -74,7 +73,7 @@ impl Before<'_> {
         }
     }
 
-    fn something_to_train<N: Network>(&self, state: &ModelState<N>) -> Result<()> {
+    fn something_to_train(&self, state: &ModelState) -> Result<()> {
         if state.trainable().next().is_some() {
             return Ok(());
         }
@@ -86,7 +85,7 @@ impl Before<'_> {
     }
 
     /// A binary loss knows the labels 0 and 1, and what lies between; a hinge −1 too.
-    fn labels<N: Network>(&self, state: &ModelState<N>, compiled: &Compiled) -> Result<()> {
+    fn labels(&self, state: &ModelState, compiled: &Compiled) -> Result<()> {
         let Some(loss) = compiled.loss.filter(Loss::is_binary) else {
             return Ok(());
         };
@@ -131,7 +130,7 @@ impl Before<'_> {
         Err(rule.error())
     }
 
-    fn dropout<N: Network>(&self, state: &ModelState<N>) -> Option<Diagnostic> {
+    fn dropout(&self, state: &ModelState) -> Option<Diagnostic> {
         let rule = DropoutOff::Configuration {
             parameters: state.num_parameters(),
             examples: self.data.train.len(),
@@ -168,7 +167,7 @@ impl Before<'_> {
 ///
 /// # Errors
 /// SC0510, where it is denied.
-pub(crate) fn new_head<N: Network>(state: &ModelState<N>, call: &str) -> Result<()> {
+pub(crate) fn new_head(state: &ModelState, call: &str) -> Result<()> {
     let new = state.files.new_variables();
     let Some((_, shape)) = new.iter().max_by_key(|(_, shape)| shape.len()) else {
         return Ok(());
@@ -185,10 +184,7 @@ pub(crate) fn new_head<N: Network>(state: &ModelState<N>, call: &str) -> Result<
     notice(rule.diagnostic())
 }
 
-fn frozen_after_compile<N: Network>(
-    state: &ModelState<N>,
-    compiled: &Compiled,
-) -> Option<Diagnostic> {
+fn frozen_after_compile(state: &ModelState, compiled: &Compiled) -> Option<Diagnostic> {
     let now = state.frozen();
     let changed: Vec<String> = state
         .step

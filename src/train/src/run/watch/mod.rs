@@ -15,7 +15,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
 use crate::metric::{Predicted, Tally};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::report::history::Evaluation;
 use crate::step::forward::PartOutputs;
 
@@ -42,7 +42,7 @@ impl Watch {
     /// SC0302 or SC0303, where it is denied.
     pub(crate) fn outputs(
         &mut self,
-        network: &impl Network,
+        network: &AnyNetwork,
         loss: Option<Loss>,
         outputs: &[(Batch, PartOutputs)],
     ) -> Result<()> {

@@ -14,11 +14,11 @@ use stratoscope_workers::Collective;
 use super::message::{KeptBy, ModelRequest, Request, Response, StatePart};
 use super::wire::WireUpdate;
 use super::{Attempt, Broken, COMPARED_EVERY, flat};
-use crate::network::Network;
+
 use crate::optimizer::{OptimizerState, Update};
 use crate::step::{StepSettings, StepState};
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Gives all workers the network, its values and what the optimizer keeps.
     pub(super) fn send_values(&mut self) -> Attempt<()> {
         let variables = flat::variables(self.replicas.first());

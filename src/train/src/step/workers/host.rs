@@ -13,7 +13,7 @@ use super::message::{KeptBy, Norm, ReplicaBatch, ReplicaOutputs, Request, Respon
 use super::wire::{WirePass, WireUpdate, checked};
 use super::{failed, flat};
 use crate::context::mixed_precision::Policy;
-use crate::network::Network;
+use crate::network::{AnyNetwork, Network};
 use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 use crate::step::accumulated::Accumulated;
 use crate::step::backward::ReplicaPass;
@@ -50,12 +50,13 @@ pub(crate) fn host<N: Network>(
         Some(width) if !network.is_built() => network.build(width, device),
         _ => network,
     };
+    let network = AnyNetwork::new(network);
     Ok(Box::new(Replica::new(network, strategy, policy)?))
 }
 
 /// The copy of a network in a worker process.
-pub(crate) struct Replica<N: Network> {
-    placed: Replicas<N>,
+pub(crate) struct Replica {
+    placed: Replicas<AnyNetwork>,
     device: LogicalDevice,
     policy: Policy,
     moments: OptimizerState,
@@ -64,19 +65,19 @@ pub(crate) struct Replica<N: Network> {
     /// The mean over all replicas, and which variables it has.
     reduced: Option<(Vec<f32>, Vec<bool>)>,
     /// With local SGD: what each replica has that steps alone.
-    alone: BTreeMap<usize, (N, OptimizerState)>,
+    alone: BTreeMap<usize, (AnyNetwork, OptimizerState)>,
     /// Its gradients of the step, and their norm.
     measured: BTreeMap<usize, (GradientsParams, f64)>,
     /// How long the latest update took.
     updating: Duration,
 }
 
-impl<N: Network> Replica<N> {
+impl Replica {
     /// A copy whose values are still to come.
     ///
     /// # Errors
     /// [`Fault::Failed`] if the device does not take it.
-    pub(crate) fn new(network: N, strategy: Strategy, policy: Policy) -> Outcome<Self> {
+    pub(crate) fn new(network: AnyNetwork, strategy: Strategy, policy: Policy) -> Outcome<Self> {
         let device = strategy.replicas()[0].clone();
         let placed = Replicas::place_under(Some(strategy), network, &[], Origin::default());
         let placed = placed.map_err(|problem| failed(problem.one_line()))?;
@@ -292,13 +293,13 @@ impl<N: Network> Replica<N> {
     }
 
     /// The copy whose checksums the worker tells: that of its first replica.
-    fn own(&self) -> &N {
+    fn own(&self) -> &AnyNetwork {
         let first = self.alone.values().next();
         first.map_or(self.placed.first(), |(network, _)| network)
     }
 }
 
-impl<N: Network> Hosted for Replica<N> {
+impl Hosted for Replica {
     fn serve(&mut self, request: Request, group: &mut dyn Collective) -> Outcome<Response> {
         match request {
             Request::Model(_) => {}

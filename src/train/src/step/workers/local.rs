@@ -21,20 +21,20 @@ use stratoscope_workers::{Collective, Fault, Precision};
 
 use super::message::{KeptBy, Request, Response, StatePart};
 use super::{Attempt, Broken, Failed, Logged, flat, ranges, unstable};
-use crate::network::Network;
+use crate::network::AnyNetwork;
 use crate::optimizer::{OptimizerState, global_norm};
 use crate::step::finite::NonFinite;
 use crate::step::loss_scale::LossScale;
 use crate::step::{StepSettings, StepState};
 
 /// The steps since the chief's state was whole.
-pub(crate) struct Since<N: Network> {
+pub(crate) struct Since {
     /// That state; none before the workers have it.
-    whole: Option<(SavedValues<N>, Vec<OptimizerState>)>,
+    whole: Option<(SavedValues<AnyNetwork>, Vec<OptimizerState>)>,
     steps: Vec<Made>,
 }
 
-impl<N: Network> Default for Since<N> {
+impl Default for Since {
     fn default() -> Self {
         Self {
             whole: None,
@@ -43,7 +43,7 @@ impl<N: Network> Default for Since<N> {
     }
 }
 
-impl<N: Network> Since<N> {
+impl Since {
     /// The chief's state is whole, or was replaced.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
@@ -65,7 +65,7 @@ fn refused(seat: usize, what: &str) -> Broken {
     Broken::at(seat)(Fault::Refused(what.to_owned()))
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Whether the replicas of the workers step alone.
     pub(super) fn is_local_sgd(&self) -> bool {
         self.replicas.copies() > 1
@@ -236,8 +236,8 @@ impl<N: Network> StepState<N> {
         let others = self.gathered(StatePart::Moments)?;
         // This process changes when all others have.
         let row = rows.swap_remove(0);
-        let average = |module: &N| flat::with_trainable(module, &row);
-        let averaged: stratoscope_workers::Outcome<Vec<N>> =
+        let average = |module: &AnyNetwork| flat::with_trainable(module, &row);
+        let averaged: stratoscope_workers::Outcome<Vec<AnyNetwork>> =
             self.replicas.modules().iter().map(average).collect();
         let averaged = averaged.map_err(Broken::of_group)?;
         self.replicas.modules_mut().clone_from_slice(&averaged);
@@ -258,7 +258,7 @@ impl<N: Network> StepState<N> {
     }
 
     /// What the replicas of the workers have.
-    fn gathered(&mut self, part: StatePart) -> Attempt<Vec<(usize, N, OptimizerState)>> {
+    fn gathered(&mut self, part: StatePart) -> Attempt<Vec<(usize, AnyNetwork, OptimizerState)>> {
         let remote = self.remote();
         let collective = remote.next_collective();
         let number = remote.team.next_number();
@@ -293,7 +293,7 @@ impl<N: Network> StepState<N> {
         kept: &[KeptBy],
         row: &[f32],
         part: StatePart,
-    ) -> stratoscope_workers::Outcome<Vec<(usize, N, OptimizerState)>> {
+    ) -> stratoscope_workers::Outcome<Vec<(usize, AnyNetwork, OptimizerState)>> {
         let variables = flat::variables(self.replicas.first());
         let trainable: Vec<bool> = variables.iter().map(|it| it.trainable).collect();
         let other = || Fault::Refused("what replicas of another network have".to_owned());

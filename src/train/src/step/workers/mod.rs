@@ -40,7 +40,7 @@ use super::StepState;
 use super::backward::{Pass, forward_backward_of};
 use super::forward::{BatchOutputs, interrupted};
 use crate::context::interrupt;
-use crate::network::{Files, Network};
+use crate::network::Files;
 
 pub(crate) use self::host::{Host, Hosted, Replica, host};
 pub(crate) use self::local::Since;
@@ -90,12 +90,12 @@ fn not_formed(problem: NotFormed) -> Box<Diagnostic> {
     }
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// From now on steps are computed by the processes of the strategy, where it has processes.
     ///
     /// # Errors
     /// SC0810 for a network that they cannot build.
-    pub(crate) fn takes_workers(&mut self, files: &N::Files) -> Result<()> {
+    pub(crate) fn takes_workers(&mut self, files: &dyn Files) -> Result<()> {
         let team = self.replicas.strategy().and_then(Strategy::team);
         let Some(team) = team.filter(|team| self.workers.is_none() && team.size() > 1) else {
             return Ok(());

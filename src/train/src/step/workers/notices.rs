@@ -6,7 +6,7 @@ use stratoscope_render::units;
 use stratoscope_workers::{Event, EventKind, Fault, Process, Pulse, Team};
 
 use crate::context::warnings::notice;
-use crate::network::Network;
+
 use crate::step::StepState;
 
 /// `worker 2 (process 4711 on node1)`.
@@ -50,7 +50,7 @@ pub(crate) fn bytes_sent(most: u64, every: u64) -> String {
     )
 }
 
-impl<N: Network> StepState<N> {
+impl StepState {
     /// Shows what has happened to workers since this was called last.
     ///
     /// # Errors

@@ -61,8 +61,8 @@ fn begun(
     every_steps: i64,
     epochs: usize,
 ) -> (
-    Model<stratoscope_train::sequential::Layers>,
-    stratoscope_train::Run<stratoscope_train::sequential::Layers>,
+    ModelOf<stratoscope_train::sequential::Layers>,
+    stratoscope_train::Run,
 ) {
     let train = make_regression(64, 5, 2).expect("data");
     let model = sequential(strategy, every(every_steps));

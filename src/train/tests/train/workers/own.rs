@@ -6,7 +6,7 @@ use burn::tensor::activation::tanh;
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::Mode;
 use stratoscope_data::Batch;
-use stratoscope_train::{Outputs, features};
+use stratoscope_train::{Model, ModelOf, Outputs, features};
 
 use super::*;
 
@@ -48,7 +48,7 @@ impl Network for Two {
     }
 }
 
-fn compiled_of(strategy: &impl AsStrategy, model: impl FnOnce() -> Model<Two>) -> Model<Two> {
+fn compiled_of(strategy: &impl AsStrategy, model: impl FnOnce() -> ModelOf<Two>) -> ModelOf<Two> {
     let _scope = scope::enter(strategy).expect("no scope is active");
     let model = model();
     let args = CompileArgs::new().optimizer(Adam::new(0.01));
@@ -56,7 +56,7 @@ fn compiled_of(strategy: &impl AsStrategy, model: impl FnOnce() -> Model<Two>) -
     model
 }
 
-fn made() -> Model<Two> {
+fn made() -> ModelOf<Two> {
     Model::made_by(Two::waiting, Outputs::new("Two", 1)).expect("a device")
 }
 

@@ -18,7 +18,7 @@ fn run(strategy: Strategy, data: &Dataset, batch_size: usize) -> Result<Left, Bo
     Ok(left(&model, &history))
 }
 
-fn without_dropout(strategy: &Strategy, args: CompileArgs) -> Model<Layers> {
+fn without_dropout(strategy: &Strategy, args: CompileArgs) -> ModelOf<Layers> {
     let _scope = scope::enter(strategy).expect("no scope is active");
     let model = Sequential([Dense(3).input_shape(5), Dense(1)]).expect("layers");
     model.compile(args.loss(MeanSquaredError)).expect("valid");
