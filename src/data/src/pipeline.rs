@@ -72,35 +72,6 @@ impl Kind {
 }
 
 impl Dataset {
-    /// A data set of pairs of texts and the names of their classes, like MRPC. The classes are
-    /// numbered in sorted order.
-    ///
-    /// ```
-    /// use stratoscope_data::Dataset;
-    ///
-    /// # fn main() -> stratoscope_diagnostics::Result<()> {
-    /// let pairs = [("a chess game", "a game of chess"), ("a mail server", "a platform game")];
-    /// let data = Dataset::from_pair_rows(pairs, ["same", "other"])?;
-    /// assert!(data.is_paired() && data.label_names == ["other", "same"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// SC0704 unless there are as many labels as pairs; SC0914 if there are none.
-    pub fn from_pair_rows<A: Into<String>, B: Into<String>, L: AsRef<str>>(
-        pairs: impl IntoIterator<Item = (A, B)>,
-        labels: impl IntoIterator<Item = L>,
-    ) -> Result<Self> {
-        let (first, second): (Vec<A>, Vec<B>) = pairs.into_iter().unzip();
-        let mut data = Self::from_rows(first, labels)?;
-        for (example, pair) in data.examples.iter_mut().zip(second) {
-            example.pair = Some(pair.into());
-        }
-        data.source = "pairs in memory".to_owned();
-        Ok(data)
-    }
-
     /// The examples for which `keep` is true.
     pub fn filter(&self, keep: impl Fn(&Example) -> bool) -> Self {
         self.with_examples(self.examples.iter().filter(|example| keep(example)))

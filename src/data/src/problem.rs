@@ -180,21 +180,6 @@ pub(crate) fn bad_size(place: Place, name: &str, given: impl Display, expects: &
     rule.error()
 }
 
-/// SC0704: two lists of different lengths that must be equally long.
-pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
-    let rule = LengthMismatch {
-        first: "texts".to_owned(),
-        first_length: texts,
-        second: "labels".to_owned(),
-        second_length: labels,
-    };
-    called(
-        "Dataset::from_rows",
-        "the lists differ in length",
-        rule.diagnostic(),
-    )
-}
-
 /// SC0704 for weights of examples.
 pub(crate) fn lengths_of_weights(examples: usize, weights: usize) -> Problem {
     let rule = LengthMismatch {
@@ -210,17 +195,22 @@ pub(crate) fn lengths_of_weights(examples: usize, weights: usize) -> Problem {
     )
 }
 
-/// SC0704 for `x` and `y`.
-pub(crate) fn lengths_of_arrays(x: usize, y: usize) -> Problem {
+/// SC0704 for the examples and the labels of a call.
+pub(crate) fn lengths_of_arrays(call: &str, examples: usize, labels: usize) -> Problem {
+    let [first, second, lists] = match call {
+        "Dataset::from_rows" => ["texts", "labels", "the lists"],
+        "Dataset::from_pair_rows" => ["pairs", "labels", "the lists"],
+        _ => ["rows in `x`", "in `y`", "`x` and `y`"],
+    };
     let rule = LengthMismatch {
-        first: "rows in `x`".to_owned(),
-        first_length: x,
-        second: "in `y`".to_owned(),
-        second_length: y,
+        first: first.to_owned(),
+        first_length: examples,
+        second: second.to_owned(),
+        second_length: labels,
     };
     called(
-        "Dataset::from_arrays",
-        "`x` and `y` differ in length",
+        call,
+        &format!("{lists} differ in length"),
         rule.diagnostic(),
     )
 }
