@@ -620,6 +620,22 @@ mod tests {
         check("#![feature(x)]\nlet y = 1;", "#![feature(x)]\nlet y = 1;");
     }
 
+    /// Read twice at each operator, the first of them would take longer than any test.
+    #[test]
+    fn long_expressions_take_no_longer_than_their_length() {
+        for (part, end) in [
+            ("b + ", "b;"),
+            ("f(b) * (2 - ", ""),
+            ("!", "b;"),
+            ("a == b && ", "b;"),
+        ] {
+            rewrite(&format!("let x = {}{end}", part.repeat(150)), 1, false);
+        }
+        for link in [".b()", "()", "[0]", ".b[0]", "?"] {
+            rewrite(&format!("let x = f{};", link.repeat(250)), 1, false);
+        }
+    }
+
     #[test]
     fn silent_cells_show_nothing() {
         let text = rewrite("a", 1, true).text;
