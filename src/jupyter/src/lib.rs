@@ -18,6 +18,7 @@
 mod clock;
 mod comms;
 mod completeness;
+mod consoles;
 mod connection;
 mod cursor;
 mod envelope;
