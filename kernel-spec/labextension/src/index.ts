@@ -7,12 +7,16 @@ import { linter } from '@codemirror/lint';
 import { Extension, StateEffect } from '@codemirror/state';
 import { EditorView, ViewPlugin } from '@codemirror/view';
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { Kernel } from '@jupyterlab/services';
 
 import { Channel } from './channel';
 import { markers } from './markers';
+import { addCommands } from './commands';
+import { cards } from './cards';
+import { shownProblem } from './problems';
 import { tables } from './tables';
 
 const DELAY_MS = 250;
@@ -55,7 +59,12 @@ class Squiggles {
       delay: DELAY_MS,
       needsRefresh: update => update.transactions.some(each => each.effects.some(effect => effect.is(again)))
     });
-    return [followed, source];
+    return [followed, source, shownProblem];
+  }
+
+  /** The editor of a cell. */
+  view(model: object): EditorView | undefined {
+    return this.views.get(model);
   }
 
   private async check(model: object, view: EditorView) {
@@ -128,8 +137,15 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows what stratoscope finds in a cell while it is typed.',
   autoStart: true,
   requires: [IEditorExtensionRegistry, INotebookTracker],
-  activate: (_: JupyterFrontEnd, editors: IEditorExtensionRegistry, notebooks: INotebookTracker) => {
+  optional: [ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    editors: IEditorExtensionRegistry,
+    notebooks: INotebookTracker,
+    palette: ICommandPalette | null
+  ) => {
     const squiggles = new Squiggles(notebooks);
+    addCommands(app, notebooks, model => squiggles.view(model), palette);
     editors.addExtension({
       name: 'stratoscope-lint',
       factory: ({ inline, model }) =>
@@ -138,4 +154,4 @@ const plugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [plugin, tables];
+export default [plugin, cards, tables];
