@@ -6,7 +6,7 @@ use ruff_text_size::{Ranged, TextRange};
 use stratoscope_diagnostics::CellSpan;
 
 use crate::model::{
-    Call, Class, Comprehension, Function, Handler, Import, Keyword, Kind, Piece, Statement,
+    Call, Class, Comprehension, Function, Handler, Import, Keyword, Kind, Piece, Seen, Statement,
     StatementKind, Try, Value,
 };
 use crate::parse::span;
@@ -151,6 +151,11 @@ impl<'a> Lowering<'a> {
             name: it.name.to_string(),
             parameters: parameters.collect(),
             has_more: given.vararg.is_some() || given.kwarg.is_some(),
+            decorators: it
+                .decorator_list
+                .iter()
+                .map(|it| self.value(&it.expression))
+                .collect(),
             body: self.block(&it.body),
         }
     }
@@ -315,18 +320,18 @@ impl<'a> Lowering<'a> {
     }
 
     fn call(&mut self, it: &ast::ExprCall) -> Call {
-        let mut has_starred = false;
+        let mut starred = None;
         let mut arguments = Vec::new();
         for argument in &it.arguments.args {
             match argument {
-                Expr::Starred(_) => has_starred = true,
+                Expr::Starred(it) => starred = starred.or(Some(span(it))),
                 argument => arguments.push(self.value(argument)),
             }
         }
         let mut keywords = Vec::new();
         for keyword in &it.arguments.keywords {
             let Some(name) = &keyword.arg else {
-                has_starred = true;
+                starred = starred.or(Some(span(keyword)));
                 continue;
             };
             keywords.push(Keyword {
@@ -341,8 +346,9 @@ impl<'a> Lowering<'a> {
             function: self.value(&it.func),
             arguments,
             keywords,
-            has_starred,
+            starred,
             span: span(it),
+            seen: Seen::default(),
         }
     }
 

@@ -3,6 +3,10 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+mod call;
+
+pub use call::{Call, Keyword, Seen};
+
 /// A value as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
@@ -60,36 +64,6 @@ pub enum Piece {
     Text(String),
     /// A value in braces and what follows its colon.
     Value(Value, Option<String>),
-}
-
-/// A call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// What is called.
-    pub function: Value,
-    /// Values without a name.
-    pub arguments: Vec<Value>,
-    /// Values with a name.
-    pub keywords: Vec<Keyword>,
-    /// `*values` or `**values` are among them.
-    pub has_starred: bool,
-    /// The call.
-    pub span: CellSpan,
-}
-
-/// `name=value` in a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Keyword {
-    /// The name.
-    pub name: String,
-    /// The bytes of the name.
-    pub name_span: CellSpan,
-    /// The bytes of name and value.
-    pub span: CellSpan,
-    /// The bytes to delete with it: a comma is among them.
-    pub drop_span: CellSpan,
-    /// The value.
-    pub value: Value,
 }
 
 /// `[element for target in items]`.
@@ -191,6 +165,8 @@ pub struct Function {
     pub parameters: Vec<(String, Option<Value>)>,
     /// `*args`, `**kwargs`, or parameters that must be named.
     pub has_more: bool,
+    /// `@tf.function`.
+    pub decorators: Vec<Value>,
     /// The statements.
     pub body: Vec<Statement>,
 }
@@ -323,44 +299,6 @@ impl Value {
     }
 }
 
-impl Call {
-    /// The value of an argument with a name.
-    pub fn keyword(&self, name: &str) -> Option<&Keyword> {
-        self.keywords.iter().find(|keyword| keyword.name == name)
-    }
-
-    /// The same call with all arguments named, by the names of its parameters in their order. `None`: it has more than these.
-    pub fn named(&self, names: &[&str]) -> Option<Self> {
-        if self.arguments.len() > names.len() {
-            return None;
-        }
-        let given = self.arguments.iter().zip(names);
-        let given = given.map(|(value, name)| Keyword {
-            name: (*name).to_owned(),
-            name_span: value.span,
-            span: value.span,
-            drop_span: value.span,
-            value: value.clone(),
-        });
-        let keywords = given.chain(self.keywords.iter().cloned()).collect();
-        Some(Self {
-            function: self.function.clone(),
-            arguments: Vec::new(),
-            keywords,
-            has_starred: self.has_starred,
-            span: self.span,
-        })
-    }
-
-    /// The value of an argument by its name or its place.
-    pub fn argument(&self, name: &str, place: usize) -> Option<&Value> {
-        match self.keyword(name) {
-            Some(keyword) => Some(&keyword.value),
-            None => self.arguments.get(place),
-        }
-    }
-}
-
 impl Statement {
     /// The blocks in it.
     pub fn blocks(&self) -> Vec<&[Statement]> {
@@ -393,11 +331,10 @@ impl Statement {
             StatementKind::If(branches) => {
                 branches.iter().filter_map(|(it, _)| it.as_ref()).collect()
             }
-            StatementKind::Function(it) => it
-                .parameters
-                .iter()
-                .filter_map(|(_, it)| it.as_ref())
-                .collect(),
+            StatementKind::Function(it) => {
+                let defaults = it.parameters.iter().filter_map(|(_, it)| it.as_ref());
+                it.decorators.iter().chain(defaults).collect()
+            }
             StatementKind::Class(it) => it.bases.iter().collect(),
             _ => Vec::new(),
         }

@@ -26,6 +26,9 @@ impl Translator<'_> {
                 self.trainable(object, value, span)
             }
             Kind::Attribute(object, name) if name == POLICY => self.set_auto_shard(object, value),
+            Kind::Index(object, key) if self.is_environment(object) => {
+                self.set_environment(key, value, span)
+            }
             _ => Err("only names are assigned here".to_owned()),
         }
     }
@@ -33,6 +36,9 @@ impl Translator<'_> {
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
         if let Some(splits) = self.steps_of_splits(value) {
             return self.assign_steps(name, splits?, span);
+        }
+        if self.is_list_of_callbacks(name, value) {
+            return self.assign_callbacks(name, value, span);
         }
         if let Some(loaded) = self.loaded(value) {
             let loaded = loaded?;
@@ -100,7 +106,19 @@ impl Translator<'_> {
             self.strategies.push(name.to_owned());
         }
         self.remember_constant(name, &rust, &thing);
+        if matches!(thing, Thing::Model(_)) {
+            self.uncompiled.remove(name);
+        }
         self.things.insert(name.to_owned(), thing);
+        Ok(())
+    }
+
+    /// A list of callbacks, whose elements stand in `fit!`.
+    fn assign_callbacks(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        self.keeps_outside(name)?;
+        let kinds = self.listed_callbacks(value);
+        self.push("// The callbacks become arguments of `fit!`.", span);
+        self.things.insert(name.to_owned(), Thing::Callbacks(kinds));
         Ok(())
     }
 
@@ -259,6 +277,34 @@ impl Translator<'_> {
             self.things.insert(name.to_owned(), Thing::Data(data));
         }
         Ok(())
+    }
+
+    /// `os.environ`.
+    fn is_environment(&self, object: &Value) -> bool {
+        object.path().is_some_and(|path| path == ["os", "environ"])
+    }
+
+    /// `os.environ["TF_CONFIG"] = "…"` as `%env`.
+    fn set_environment(&mut self, key: &Value, value: &Value, span: CellSpan) -> Result<(), Why> {
+        let name = key
+            .text()
+            .ok_or("the name of the variable is not written out")?;
+        if name.starts_with("TF_CPP_") || name == "TOKENIZERS_PARALLELISM" {
+            self.idle(span, "it sets up a library of Python");
+            return Ok(());
+        }
+        let is_line = |text: &&str| !text.contains(['\n', '\r']) && text.trim() == *text;
+        match value.text().filter(is_line) {
+            Some(text) if self.depth == 0 => {
+                self.push(format!("%env {name}={text}"), span);
+                Ok(())
+            }
+            _ if name == "TF_CONFIG" => Err(
+                "its text is not written out; set it by `%env TF_CONFIG=…`, without it a job of workers is SC0806"
+                    .to_owned(),
+            ),
+            _ => Err(format!("its text is not written out; `%env {name}=…` sets it")),
+        }
     }
 
     /// `model.bert.trainable = False`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::see_whole;
 use super::block::{Place, mentions};
 use super::thing::Thing;
 use super::{Translator, Why, text};
@@ -20,10 +21,8 @@ impl Translator<'_> {
         let last = full.rsplit('.').next().unwrap_or_default();
         match last {
             "set_memory_growth" => {
-                self.note(
-                    span,
-                    "nothing to write: memory of a GPU is taken as it is needed",
-                );
+                call.see_all();
+                self.idle(span, "memory of a GPU is taken as it is needed");
                 Ok(())
             }
             "set_global_policy" | "set_policy" if full.contains("mixed_precision") => {
@@ -37,7 +36,7 @@ impl Translator<'_> {
                 Ok(())
             }
             "set_seed" | "set_random_seed" | "seed" => {
-                let seed = call.arguments.first().ok_or("it names no seed")?;
+                let seed = call.argument("seed", 0).ok_or("it names no seed")?;
                 let seed = self.value(seed)?;
                 self.note(
                     span,
@@ -47,16 +46,15 @@ impl Translator<'_> {
                 Ok(())
             }
             _ if full.starts_with("matplotlib.") => {
-                Err("the curves of a run are drawn by `history.plot()`".to_owned())
+                let plot = format!("{}.plot()", self.history_of(call));
+                Err(format!("the curves of a run are drawn by `{plot}`"))
             }
             _ if full.starts_with("tensorflow.get_logger")
                 || full.starts_with("warnings.")
                 || full.starts_with("logging.") =>
             {
-                self.note(
-                    span,
-                    "logging is not taken over: `%warnings` sets what is shown",
-                );
+                see_whole(&call_value(call));
+                self.idle(span, "`%warnings` sets what is shown");
                 Ok(())
             }
             "set_logical_device_configuration" | "set_virtual_device_configuration" => Err(
@@ -64,11 +62,7 @@ impl Translator<'_> {
                     .to_owned(),
             ),
             _ => {
-                let value = Value {
-                    span: call.span,
-                    kind: crate::model::Kind::Call(Box::new(call.clone())),
-                };
-                let (rust, thing) = self.made(&value)?;
+                let (rust, thing) = self.made(&call_value(call))?;
                 match rust.is_empty() {
                     true => Err(format!(
                         "{} that no name is given to does nothing",
@@ -81,6 +75,22 @@ impl Translator<'_> {
                 }
             }
         }
+    }
+
+    /// The history in the arguments of a call, or the latest one.
+    fn history_of(&self, call: &Call) -> String {
+        let is_history = |name: &&str| matches!(self.things.get(*name), Some(Thing::History));
+        let mut found = None;
+        call_value(call).visit(&mut |inner| {
+            if let Some(name) = inner.name().filter(is_history) {
+                found = Some(text::name(name));
+            }
+        });
+        let mut others = self.things.iter().rev();
+        let other = others.find(|(_, thing)| matches!(thing, Thing::History));
+        found
+            .or(other.map(|(name, _)| text::name(name)))
+            .unwrap_or_else(|| "history".to_owned())
     }
 
     /// A model that was begun by `Sequential()` is made before it is used; `add` adds a layer.
@@ -196,31 +206,24 @@ impl Translator<'_> {
 
     /// Holds a model back until the scope that it belongs to.
     pub(crate) fn hold_back(&mut self, statement: &Statement, name: &str) {
-        let StatementKind::Assign(targets, value) = &statement.kind else {
+        let StatementKind::Assign(_, value) = &statement.kind else {
             return;
         };
         let before = self.translation.lines.len();
         let left = self.translation.left.len();
-        let made = self.made(value);
-        match made {
-            Ok((rust, thing)) if self.translation.left.len() == left => {
-                self.push(
-                    format!("let {} = {rust};", text::name(name)),
-                    statement.span,
-                );
-                let lines = self.translation.lines.split_off(before);
-                self.held_back.insert(name.to_owned(), lines);
-                self.things.insert(name.to_owned(), thing);
-                let _ = targets;
-            }
+        match self.written_out(statement).and_then(|()| self.made(value)) {
             Ok((rust, thing)) => {
-                self.push(
-                    format!("let {} = {rust};", text::name(name)),
-                    statement.span,
-                );
+                self.account_value(value);
+                let line = format!("let {} = {rust};", text::name(name));
+                self.push(line, statement.span);
+                if self.translation.left.len() == left {
+                    let lines = self.translation.lines.split_off(before);
+                    self.held_back.insert(name.to_owned(), lines);
+                }
                 self.things.insert(name.to_owned(), thing);
             }
             Err(why) => {
+                let why = self.missing_in(statement).unwrap_or(why);
                 self.leave(statement.span, why);
                 self.miss(statement);
             }
@@ -233,16 +236,21 @@ impl Translator<'_> {
             return;
         };
         let name = model.name().unwrap_or_default().to_owned();
-        self.correct(
-            model.span,
-            format!(
-                "SC0201: `{name}` is made inside the scope, so that each replica has its variables"
-            ),
-        );
+        let text =
+            format!("`{name}` is made inside the scope, so that each replica has its variables");
+        self.correct(model.span, "SC0201", text);
         for mut line in lines {
             line.depth += self.depth;
             self.translation.lines.push(line);
         }
+    }
+}
+
+/// A call as a value.
+fn call_value(call: &Call) -> Value {
+    Value {
+        span: call.span,
+        kind: crate::model::Kind::Call(Box::new(call.clone())),
     }
 }
 

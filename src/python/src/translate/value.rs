@@ -88,6 +88,8 @@ impl Translator<'_> {
                 | Thing::Layers(..)
                 | Thing::Layer(_)
                 | Thing::Splits(..)
+                | Thing::Callbacks(_)
+                | Thing::Config(_)
                 | Thing::Encodings(_)
                 | Thing::Step(_)),
             ) => {
@@ -195,7 +197,16 @@ impl Translator<'_> {
                 let object = self.value(object)?;
                 Ok(Typed::new(format!("{object}[{at}]"), Type::Unknown))
             }
-            _ => Err("an index is translated for lists of the cell only".to_owned()),
+            _ => {
+                let mut missing = None;
+                object.visit(&mut |inner| {
+                    let found = inner.name().and_then(|name| self.missing(name));
+                    missing = missing.take().or(found);
+                });
+                Err(missing.unwrap_or_else(|| {
+                    "an index is translated for lists of the cell only".to_owned()
+                }))
+            }
         }
     }
 
@@ -203,6 +214,9 @@ impl Translator<'_> {
     fn function_of_python(&mut self, value: &Value, call: &Call) -> Result<Typed, Why> {
         let name = call.function.name().unwrap_or_default();
         let is_own = self.names.has(name);
+        if !is_own && matches!(name, "len" | "int" | "float" | "str") && call.keywords.is_empty() {
+            call.see_all();
+        }
         match (name, call.arguments.as_slice()) {
             ("len", [of]) if !is_own => {
                 // Data that has batches is as long as they are many.
@@ -246,9 +260,13 @@ impl Translator<'_> {
 
     /// `print(…)` as `println!(…)`.
     pub(crate) fn print(&mut self, call: &Call) -> Result<String, Why> {
-        if call.has_starred || call.keywords.iter().any(|it| it.name != "flush") {
-            return Err("the arguments of this `print` have no counterpart".to_owned());
+        if let Some(odd) = call.keywords.iter().find(|it| it.name != "flush") {
+            return Err(format!("`println!` has no `{}`", odd.name));
         }
+        call.arguments.iter().for_each(see_format);
+        call.arguments.iter().enumerate().for_each(|(place, _)| {
+            call.argument("", place);
+        });
         let (mut inside, mut values) = (String::new(), Vec::new());
         for (index, argument) in call.arguments.iter().enumerate() {
             if index > 0 {
@@ -340,6 +358,13 @@ impl Translator<'_> {
             || value
                 .call()
                 .is_some_and(|call| call.function.name() == Some("str"))
+    }
+}
+
+/// The values of `"…".format(a, b)` are those of the format.
+fn see_format(value: &Value) {
+    if let Some((_, call)) = value.method("format") {
+        call.see_all();
     }
 }
 
