@@ -25,6 +25,8 @@ pub struct Dataset {
     pub source: String,
     /// Rows of the source that are not among the examples because they cannot be read, as was asked for.
     pub skipped: SkippedRows,
+    /// What the reader of the file decided by itself, such as the sign between two fields.
+    pub remarks: Vec<String>,
     /// Which examples each worker sees.
     pub auto_shard: AutoShardPolicy,
 }
@@ -84,6 +86,7 @@ impl Dataset {
             label_names,
             source: source.into(),
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: AutoShardPolicy::default(),
         };
         data.with_names_in_examples()
@@ -286,6 +289,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            remarks: self.remarks.clone(),
             auto_shard: self.auto_shard,
         }
     }

@@ -151,7 +151,10 @@ impl Dataset {
     }
 
     /// Examples without labels, which `call` was given.
-    fn of_inputs<X: IntoInput>(x: impl IntoIterator<Item = X>, call: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// As [`from_features`](Self::from_features), at that call.
+    pub fn of_inputs<X: IntoInput>(x: impl IntoIterator<Item = X>, call: &str) -> Result<Self> {
         let mut inputs = x.into_iter().map(IntoInput::into_input).peekable();
         let source = match inputs.peek() {
             Some(first) if !first.is_numeric() => TEXTS,
@@ -273,6 +276,7 @@ fn below_zero(targets: &[Target], row: usize, classes: i64, call: &str) -> Box<D
         rows: targets.iter().filter(negative).count(),
         // The fix is not another size of the head: the negative label has to go.
         largest: -1,
+        smallest: None,
         classes: usize::try_from(classes).unwrap_or_default(),
         head: None,
         source: NUMBERS.to_owned(),

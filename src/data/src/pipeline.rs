@@ -85,6 +85,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            remarks: self.remarks.clone(),
             auto_shard: self.auto_shard,
         };
         changed.with_names_in_examples()
@@ -156,6 +157,7 @@ impl Dataset {
             label_names: names.clone(),
             source,
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: parts
                 .first()
                 .map(|part| part.auto_shard)
@@ -167,6 +169,11 @@ impl Dataset {
         let has_lines = sources.all(|part| Some(&part.source) == first.as_ref());
         for part in parts {
             whole.skipped.extend(&part.skipped);
+            for remark in &part.remarks {
+                if !whole.remarks.contains(remark) {
+                    whole.remarks.push(remark.clone());
+                }
+            }
             let part = match names.is_empty() {
                 true => part,
                 false => part.with_label_names(&names)?,
@@ -353,7 +360,7 @@ mod tests {
         assert_eq!(empty.concatenate(&data).unwrap().len(), data.len());
         assert!(empty.concatenate(&empty).unwrap().is_empty());
         let problem = data.concatenate(&Dataset::from_texts(["x"])).unwrap_err();
-        let words = "`texts in memory` is texts with no labels, it must be texts with classes, as `rows in memory` is";
+        let words = "`texts in memory` is texts with no labels, but must be texts with classes, as `rows in memory` is";
         assert!(problem.message.contains(words), "{problem}");
     }
 

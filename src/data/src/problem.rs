@@ -32,6 +32,28 @@ pub(crate) fn unreadable(
     called(call, "read here", rule.diagnostic())
 }
 
+/// Adds to SC0911 how a file of another encoding is read.
+pub(crate) fn in_encoding(mut problem: Problem, call: &str, path: &str, encoding: &str) -> Problem {
+    problem.fixes.clear();
+    let takes_columns = ["Dataset::csv", "Dataset::tsv", "Dataset::jsonl"].contains(&call);
+    Box::new(match takes_columns {
+        true => problem.fix(format!(
+            "name its encoding: `{call}_with({path:?}, &Columns::new().encoding({encoding:?}))?`"
+        )),
+        false => problem.fix(format!(
+            "write it as UTF-8: `!iconv -f {} -t UTF-8 {path:?} > utf8.txt`",
+            encoding.replace("latin-1", "LATIN1").to_uppercase()
+        )),
+    })
+}
+
+/// SC0911 with its own way out.
+pub(crate) fn unreadable_with(call: &str, path: &str, reason: &str, fix: &str) -> Problem {
+    let mut problem = unreadable(call, path, None, reason);
+    problem.fixes.clear();
+    Box::new(problem.fix(fix))
+}
+
 /// SC0912: rows with more or fewer fields than the header.
 pub(crate) fn ragged_row(call: &str, rule: &RaggedRow) -> Problem {
     called(call, "read here", rule.diagnostic())
@@ -43,6 +65,7 @@ pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[Stri
         column: column.to_owned(),
         found: found.to_vec(),
         path: path.to_owned(),
+        reader: Some(call.to_owned()),
     };
     called(call, "read here", rule.diagnostic())
 }

@@ -25,6 +25,7 @@ pub struct Columns {
     weight: Option<String>,
     missing: Missing,
     skips_bad_rows: bool,
+    encoding: Option<String>,
 }
 
 /// How a row without a label is handled.
@@ -189,6 +190,27 @@ impl Columns {
     pub fn skip_bad_rows(mut self) -> Self {
         self.skips_bad_rows = true;
         self
+    }
+
+    /// How the letters of the file are written as bytes: `"latin-1"`, `"utf-16"`. Default: UTF-8, or UTF-16 where the file
+    /// begins with its mark.
+    pub fn encoding(mut self, name: impl Into<String>) -> Self {
+        self.encoding = Some(name.into());
+        self
+    }
+
+    /// The encoding that was named.
+    pub(crate) fn encoding_name(&self) -> Option<&str> {
+        self.encoding.as_deref()
+    }
+
+    /// Whether no column is named.
+    pub(crate) fn are_usual(&self) -> bool {
+        let encoding = None;
+        Self {
+            encoding,
+            ..self.clone()
+        } == Self::new()
     }
 
     /// Whether rows that cannot be read are skipped.

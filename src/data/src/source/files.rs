@@ -97,6 +97,14 @@ pub(super) fn open(path: &Path) -> std::result::Result<File, String> {
     File::open(path).map_err(|error| error.to_string())
 }
 
+/// The kind of an address in place of a path: `https`.
+fn address(path: &Path) -> Option<&str> {
+    let (kind, _) = path.to_str()?.split_once("://")?;
+    ["http", "https", "ftp", "s3", "gs", "hf", "az"]
+        .contains(&kind)
+        .then_some(kind)
+}
+
 fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(SIGNS) && !path.exists()
 }
@@ -106,6 +114,22 @@ fn is_pattern(path: &Path) -> bool {
 /// # Errors
 /// SC0911 for a pattern that names no file, or is none.
 pub(crate) fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(address) = address(path) {
+        let reason = "it is an address, and files are read from this machine";
+        let fix = match address {
+            "http" | "https" => format!(
+                "download it first: `!curl -LO {}`, then read the file by its name",
+                path.display()
+            ),
+            _ => "copy it to this machine first, then read the file by its name".to_owned(),
+        };
+        return Err(problem::unreadable_with(
+            call,
+            &path.to_string_lossy(),
+            reason,
+            &fix,
+        ));
+    }
     if !is_pattern(path) {
         return Ok(vec![path.to_owned()]);
     }

@@ -186,6 +186,12 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+        if let Some(encoding) = columns.encoding_name() {
+            let reason = format!("a stream reads UTF-8, and `encoding` names `{encoding}`");
+            let fix = "read it into memory with `Dataset`, or write it as UTF-8";
+            let path = path.to_string_lossy();
+            return Err(problem::unreadable_with(format.call(), &path, &reason, fix));
+        }
         let index = Arc::new(Index::of(format, path, columns)?);
         let stream = Self {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
@@ -401,6 +407,7 @@ impl Stream {
             label_names: self.names.list.clone(),
             source: self.source().to_owned(),
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: self.auto_shard,
         }
     }

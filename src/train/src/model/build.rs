@@ -19,7 +19,7 @@ impl<N: Network<Files = Outputs>> Model<N> {
     /// SC0907 if a device does not take its copy.
     #[track_caller]
     pub fn of(network: N, outputs: Outputs) -> Result<Self> {
-        Self::new(network, outputs, Origin::current())
+        Self::with_files(network, outputs, Origin::current())
     }
 
     /// A model of a network that a function makes on a device; the closure has no variables of its surroundings. Worker
@@ -32,7 +32,7 @@ impl<N: Network<Files = Outputs>> Model<N> {
     pub fn made_by(make: fn(&Device) -> N, outputs: Outputs) -> Result<Self> {
         let origin = Origin::current();
         let network = make(&scope::device()?);
-        let model = Self::new(network, outputs, origin)?;
+        let model = Self::with_files(network, outputs, origin)?;
         let host: Host = host::<N>;
         let made = Made::by(host as *const (), make as *const ());
         model.state().step.made_by = Some(made);
@@ -59,7 +59,12 @@ impl<N: Network> Model<N> {
         match state.step.replicas.first().input_width() {
             Some(built) if built != width => {
                 let given = Examples::Numbers(Some(width));
-                Err(does_not_fit(&state, given, "`input_shape`", "build"))
+                Err(does_not_fit(
+                    &state,
+                    given,
+                    ("`input_shape`", false),
+                    "build",
+                ))
             }
             _ => Ok(()),
         }

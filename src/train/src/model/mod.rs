@@ -13,6 +13,7 @@ pub mod held;
 pub mod lora;
 pub mod predict;
 mod receipt;
+mod save;
 pub mod sequential;
 pub mod worker;
 
@@ -57,7 +58,7 @@ impl<N: Network> Model<N> {
     ///
     /// # Errors
     /// SC0907 if a device does not take its copy, SC0714 if it has no numbers of the policy's.
-    pub fn new(network: N, files: N::Files, origin: Origin) -> Result<Self> {
+    pub fn with_files(network: N, files: N::Files, origin: Origin) -> Result<Self> {
         let names: Vec<_> = network
             .parameters()
             .into_iter()

@@ -118,9 +118,10 @@ fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Resu
         && !state.step.replicas.first().can_be_saved()
     {
         let name = state.files.model_name();
-        let finding = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
+        let finding = problem::bad_value("fit", "checkpoint", "…", "`every` beside it");
+        let finding = finding.fix("add `every = 50`: a checkpoint after every 50 steps");
         let finding = finding.why(format!(
-            "`{name}` has no files of Hugging Face's kind to be saved as"
+            "the weights of `{name}`, a network of your own, are saved in complete checkpoints only"
         ));
         return Err(Box::new(finding));
     }
@@ -144,8 +145,10 @@ fn ready<N: Network>(
 ) -> Result<Ready> {
     state.ready_for(dataset, "fit", origin.clone())?;
     match &plan.validation {
-        Validation::Data(data) => state.ready_for(Data::Held(data), "fit", origin)?,
-        Validation::Stream(stream) => state.ready_for(Data::Streamed(stream), "fit", origin)?,
+        Validation::Data(data) => state.ready_for_validation(Data::Held(data), "fit", origin)?,
+        Validation::Stream(stream) => {
+            state.ready_for_validation(Data::Streamed(stream), "fit", origin)?;
+        }
         Validation::None | Validation::Split(_) => {}
     }
     let compiled = state.compiled_for("fit")?;

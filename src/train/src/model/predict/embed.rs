@@ -12,7 +12,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use super::outputs::outputs_of;
-use super::{IntoTexts, LONGEST};
+use super::{IntoExamples, LONGEST};
 use crate::context::interrupt::Listening;
 use crate::model::Model;
 use crate::network::Files;
@@ -46,8 +46,9 @@ impl Model<SentenceEncoder> {
     /// # Errors
     /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
-    pub fn embed(&self, texts: impl IntoTexts) -> Result<Embeddings> {
-        self.embedded(texts.into_texts(), Origin::current())
+    pub fn embed(&self, texts: impl IntoExamples) -> Result<Embeddings> {
+        let origin = Origin::current();
+        self.embedded(texts.into_examples(None)?, origin)
     }
 
     fn embedded(&self, mut data: Dataset, origin: Origin) -> Result<Embeddings> {
