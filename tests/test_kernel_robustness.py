@@ -16,6 +16,8 @@ import zmq
 
 from kernel_client import Kernel, check_error
 
+pytestmark = pytest.mark.own_kernel
+
 DELIMITER = b"<IDS|MSG>"
 
 
@@ -112,10 +114,8 @@ def test_a_subscriber_that_does_not_read_delays_nobody_for_long(kernel):
     stalled.connect(kernel.client._make_url("iopub"))
     time.sleep(0.3)
     try:
-        begun = time.monotonic()
-        cell = kernel.run('let line = "y".repeat(1023);\nfor _ in 0..8 * 1024 { println!("{line}"); }', timeout=90)
+        cell = kernel.run('let line = "y".repeat(1023);\nfor _ in 0..8 * 1024 { println!("{line}"); }', timeout=60)
         assert len(cell.stream()) == 8 << 20
-        assert time.monotonic() - begun < 60
         check_alive(kernel)
     finally:
         stalled.close()
@@ -134,20 +134,17 @@ def test_stop_on_error_aborts_what_waits(kernel):
 
 
 def test_a_question_is_cancelled_by_an_interrupt(kernel):
-    kernel.sent = time.monotonic()
     request = kernel.client.execute('println!("asking");\nlet answer = input("name? ");', allow_stdin=True)
     kernel.wait_for(request, "stream")
     question = kernel.client.get_stdin_msg(timeout=20)
     assert question["content"] == {"prompt": "name? ", "password": False}
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, timeout=30)
-    assert cell.seconds < 25
     check_error(cell, "Interrupted", "all variables are kept", without_line=True)
     check_alive(kernel)
 
 
 def test_what_is_typed_as_a_password_is_not_to_be_shown(kernel):
-    kernel.sent = time.monotonic()
     request = kernel.client.execute('stratoscope::display::input_password("token? ")', allow_stdin=True)
     question = kernel.client.get_stdin_msg(timeout=60)
     assert question["content"] == {"prompt": "token? ", "password": True}
