@@ -8,6 +8,9 @@ import { INotebookTracker, Notebook } from '@jupyterlab/notebook';
 import { BUTTON } from './outputs';
 import { IProblem, pressKey, problemAtCursor, problems, showProblem } from './problems';
 
+/** The class of a notebook whose kernel is ours: the keys of all others keep their meaning. */
+export const OURS = 'stratoscope-notebook';
+
 const NEXT = 'stratoscope:next-problem';
 const PREVIOUS = 'stratoscope:previous-problem';
 const FIX = 'stratoscope:fix-problem';
@@ -77,7 +80,7 @@ export function addCommands(app: JupyterFrontEnd, notebooks: INotebookTracker, v
         }
       }
     });
-    app.commands.addKeyBinding({ command: id, keys: [key], selector: '.jp-Notebook' });
+    app.commands.addKeyBinding({ command: id, keys: [key], selector: `.${OURS} .jp-Notebook` });
     palette?.addItem({ command: id, category: 'Rust (stratoscope)' });
   };
   const goTo = (step: 1 | -1) => (notebook: Notebook) => {

@@ -12,10 +12,10 @@ import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/c
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { Kernel } from '@jupyterlab/services';
 
-import { Channel } from './channel';
-import { markers } from './markers';
-import { addCommands } from './commands';
 import { cards } from './cards';
+import { Channel } from './channel';
+import { addCommands, OURS } from './commands';
+import { markers } from './markers';
 import { shownProblem } from './problems';
 import { tables } from './tables';
 
@@ -33,7 +33,10 @@ const again = StateEffect.define<null>();
 class Squiggles {
   constructor(private readonly notebooks: INotebookTracker) {
     notebooks.widgetAdded.connect((_, panel) => {
-      panel.sessionContext.kernelChanged.connect(() => this.refresh(panel));
+      panel.sessionContext.kernelChanged.connect(() => {
+        panel.removeClass(OURS);
+        this.refresh(panel);
+      });
     });
     NotebookActions.executed.connect((_, { notebook }) => {
       const panel = notebooks.find(each => each.content === notebook);
@@ -111,7 +114,12 @@ class Squiggles {
     let channel = this.channels.get(kernel);
     if (!channel) {
       channel = new Channel(kernel, () => {
-        this.notebooks.filter(each => each.sessionContext.session?.kernel === kernel).forEach(each => this.refresh(each));
+        this.notebooks
+          .filter(each => each.sessionContext.session?.kernel === kernel)
+          .forEach(each => {
+            each.addClass(OURS);
+            this.refresh(each);
+          });
       });
       this.channels.set(kernel, channel);
     }

@@ -22,13 +22,15 @@ export function watch(selector: string, extend: (found: HTMLElement) => void): v
   look(document.body);
 }
 
-/** A button in an output. */
-export function button(text: string, label: string, press: () => void): HTMLButtonElement {
+/** A button in an output. `label` is read out instead of the text. */
+export function button(text: string, label: string | null, press: () => void): HTMLButtonElement {
   const made = document.createElement('button');
   made.type = 'button';
   made.className = BUTTON;
   made.textContent = text;
-  made.setAttribute('aria-label', label);
+  if (label !== null) {
+    made.setAttribute('aria-label', label);
+  }
   made.addEventListener('click', press);
   return made;
 }

@@ -50,8 +50,9 @@ class DataTable {
     if (!heading.textContent?.trim()) {
       return;
     }
-    const sort = button('', `Sort the rows by ${heading.textContent.trim()}`, () => this.press(column));
+    const sort = button('', null, () => this.press(column));
     sort.classList.add('stratoscope-sort');
+    sort.title = 'Sort the rows by this column';
     sort.append(...heading.childNodes);
     heading.append(sort);
   }
