@@ -7,6 +7,9 @@ import { Diagnostic, forEachDiagnostic } from '@codemirror/lint';
 import { Extension, StateEffect, StateField } from '@codemirror/state';
 import { EditorView, showTooltip, Tooltip } from '@codemirror/view';
 
+/** The key that opens the fixes. */
+const FIX_KEY = /Mac/.test(navigator.platform) ? '⌘.' : 'Ctrl-.';
+
 /** A problem with its place in the present text. */
 export interface IProblem {
   diagnostic: Diagnostic;
@@ -90,6 +93,13 @@ function box(view: EditorView, { diagnostic, from, to }: IProblem, isEntered: bo
       view.focus();
     });
     content.append(button);
+  }
+  if (!isEntered) {
+    const keys = document.createElement('div');
+    keys.className = 'stratoscope-lint-title';
+    const fixes = diagnostic.actions?.length ? ` · ${FIX_KEY} its fixes` : '';
+    keys.append(`F8 next problem${fixes} · Esc close`);
+    content.append(keys);
   }
   dom.append(content);
   return dom;
