@@ -32,20 +32,21 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         (page::<R>(), facts.diagnostic())
     }
     vec![
-        example(StepsPerExecutionWithoutScope {
-            value: 16,
-            dropped: false,
-        }),
+        example(StepsPerExecutionWithoutScope::of_text(16, false)),
         example(NotCompiled { call: "fit".into() }),
         example(NoLoss),
         example(ModelOutsideScope {
-            strategy: "mirrored".into(),
+            strategy: StrategyName {
+                is_made_here: true,
+                ..StrategyName::of_variable("strategy")
+            },
             replicas: 2,
+            bound: None,
             variables: 104,
             device: "cpu:0".into(),
             compile_inside: false,
-            origin: Some("cell 3, line 2".into()),
-            line: Some(2),
+            is_named: false,
+            built: BuiltAt::Here(Some(2)),
             figure: Some(Figure {
                 html: "<div>the grid</div>".into(),
                 plain: "variable  cpu:0  cpu:1\nkernel    red    –".into(),

@@ -229,7 +229,6 @@ impl Engine {
             number: cell.number,
             outputs: Arc::clone(outputs),
             profile: self.relay.settings().profile,
-            strategy: self.strategy_in(cell.code),
             cards: Arc::clone(cards),
         };
         self.relay.begin(current.clone());

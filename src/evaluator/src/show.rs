@@ -33,9 +33,8 @@ pub fn diagnostic(
 ) -> Diagnostic {
     diagnostic = diagnostic.in_profile(current.profile);
     check::resolve_at(&current.code, &mut diagnostic, line);
-    if let Some(strategy) = &current.strategy {
-        check::name_strategy(&mut diagnostic, strategy);
-    }
+    check::name_strategies(&current.code, &mut diagnostic);
+    let diagnostic = check::only_tried(&current.code, diagnostic, &CellContext::default());
     let name = cell_name(current.number);
     let source = Source {
         text: &current.code,

@@ -33,7 +33,7 @@ pub use calls::{Call, CallArgument, Operand, calls};
 pub use definitions::{DefinedNames, defined_in};
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
-pub use strategies::{name_strategy, strategies_made_in};
+pub use strategies::{name_strategies, strategies_made_in};
 
 use std::collections::BTreeMap;
 

@@ -158,11 +158,13 @@ impl<N: Network> ModelState<N> {
         let devices = self.step.replicas.devices().iter();
         let devices: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
         let rule = FitInAnotherScope {
-            active: active.label(),
-            bound: bound.map(Strategy::label),
+            active: active.shown(),
+            bound: bound.map(Strategy::shown),
             device: devices.join(", "),
         };
-        Err(rule.error())
+        let names = active.unnamed().into_iter();
+        let names = names.chain(bound.and_then(Strategy::unnamed));
+        Err(Box::new(rule.diagnostic().naming(names)))
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::check::{CellContext, check_cell};
-use crate::rules::{CATALOGUE, ModelOutsideScope};
+use crate::rules::{BuiltAt, CATALOGUE, ModelOutsideScope, StrategyName};
 use crate::{ArgumentRow, ArgumentState, Figure, Rule};
 
 fn cards() -> Vec<String> {
@@ -21,13 +21,14 @@ fn cards() -> Vec<String> {
         }
     }
     let facts = ModelOutsideScope {
-        strategy: "mirrored".into(),
+        strategy: StrategyName::of_variable("strategy"),
         replicas: 2,
+        bound: None,
         variables: 104,
         device: "cpu:0".into(),
         compile_inside: false,
-        origin: Some("cell 3, line 2".into()),
-        line: Some(2),
+        is_named: false,
+        built: BuiltAt::Here(Some(2)),
         figure: Some(Figure {
             html: "<div>grid</div>".into(),
             plain: "grid".into(),
