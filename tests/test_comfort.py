@@ -49,10 +49,10 @@ def test_numbers_of_any_kind_are_drawn(kernel, code, plain):
 
 @pytest.mark.parametrize(("code", "expected", "text"), [
     ("plot::<[f64]>(&[])?", "SC1020", "`plot` has no values to draw"),
-    ("heatmap(&[[f64::NAN; 2]; 2])?", "SC1020", "4 values, none of them a finite number"),
+    ("heatmap(&[[f64::NAN; 2]; 2])?", "SC1020", "4 values, but no finite number"),
     ("scatter(&[1.0, 2.0], &[1.0])?", "SC1021", "xs has 2 values, ys has 1 value"),
     ("heatmap(&[vec![1.0, 2.0], vec![1.0]])?", "SC1021", "row 0 has 2 values, row 1 has 1 value"),
-    ("histogram(&[1.0])?.bins(0)?", "SC0915", "`bins` is 0, it must be between 1 and 1000"),
+    ("histogram(&[1.0])?.bins(0)?", "SC0915", "`bins` is 0, but must be between 1 and 1000"),
 ])
 def test_what_cannot_be_drawn_is_explained(kernel, code, expected, text):
     failed = kernel.execute(code)

@@ -156,7 +156,7 @@ mod tests {
         let ragged = vec![vec![1.0, 2.0], vec![3.0]];
         let error = Dataset::from_arrays(ragged, [0, 1]).expect_err("ragged");
         assert_eq!(error.code, "SC0915");
-        let message = "`x[1].len()` is 1, it must be 2, the length of `x[0]`";
+        let message = "`x[1].len()` is 1, but must be 2, the length of `x[0]`";
         assert_eq!(error.message, message);
         assert_eq!(code(Dataset::from_features([[0.0; 3]; 0])), "SC0914");
         assert_eq!(code(Dataset::from_features([[0.0; 0]; 2])), "SC0915");

@@ -173,9 +173,8 @@ impl<'a> Obstacle<'a> {
                 (problem.to_owned(), vec![again.to_owned()])
             }
             Self::Reference => {
-                let owned = format!("keep what it refers to instead: `let {name} = ….to_owned();`");
-                let problem = "refers to what ends with its cell";
-                (problem.to_owned(), vec![owned, block])
+                let (problem, owned) = of_a_borrow(name, code);
+                (problem, vec![owned, block])
             }
             Self::Unknown => {
                 let mut fixes = vec![format!("give it a type: `let {name}: Type = …;`"), block];
@@ -231,6 +230,19 @@ impl<'a> Obstacle<'a> {
             }
         }
     }
+}
+
+/// What is wrong with a variable that borrows, and what to do.
+fn of_a_borrow(name: &str, code: &str) -> (String, String) {
+    let lent = lent(name, code);
+    let owner = lent.as_ref().map(|it| format!("`{}`", it.owner));
+    let owner = owner.unwrap_or_else(|| "a value of its cell".to_owned());
+    let owned = match lent.is_some_and(|it| it.is_iterator) {
+        true => "keep the items: end it with `.cloned().collect::<Vec<_>>()`".to_owned(),
+        false => format!("keep a copy: `let {name} = ….to_owned();`"),
+    };
+    let problem = format!("borrows from {owner}, and a borrow cannot outlive its cell");
+    (problem, owned)
 }
 
 /// What is wrong with a variable of a type that ends with its cell, and what to do.
@@ -310,6 +322,48 @@ fn is_guard(name: &str, code: &str) -> bool {
     const LENDS: [&str; 5] = ["lock", "read", "write", "borrow", "borrow_mut"];
     method_of(name, code, |call| {
         LENDS.iter().any(|method| call.method == method)
+    })
+}
+
+/// What a borrow is of.
+struct Lent {
+    /// The variable.
+    owner: String,
+    /// It is an iterator over the variable's items.
+    is_iterator: bool,
+}
+
+/// The variable that the value of `name` borrows from, where the text shows it: `w` in `&w[0]`, `w.iter()`.
+fn lent(name: &str, code: &str) -> Option<Lent> {
+    const ITERATORS: [&str; 8] = [
+        "iter", "keys", "values", "windows", "chunks", "chars", "lines", "split",
+    ];
+    local(code, |ident, value| {
+        if ident != name {
+            return None;
+        }
+        let method = match value {
+            syn::Expr::MethodCall(call) => call.method.to_string(),
+            _ => String::new(),
+        };
+        let mut place = value;
+        loop {
+            place = match place {
+                syn::Expr::Reference(inner) => &inner.expr,
+                syn::Expr::Paren(inner) => &inner.expr,
+                syn::Expr::Try(inner) => &inner.expr,
+                syn::Expr::Index(inner) => &inner.expr,
+                syn::Expr::Field(inner) => &inner.base,
+                syn::Expr::MethodCall(inner) => &inner.receiver,
+                syn::Expr::Path(path) => {
+                    return Some(Lent {
+                        owner: path.path.get_ident()?.to_string(),
+                        is_iterator: ITERATORS.contains(&method.as_str()),
+                    });
+                }
+                _ => return None,
+            };
+        }
     })
 }
 

@@ -82,7 +82,7 @@ pub(super) fn ways_out(
         },
         Some(Expected::Plain) | None => Fix {
             kind: crate::FixKind::Change,
-            title: format!("give `{}` {}", argument.name, known.expects),
+            title: format!("pass {} as `{}`", known.expects, argument.name),
             edits: Vec::new(),
         },
     });

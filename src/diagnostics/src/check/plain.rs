@@ -275,9 +275,7 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
         given: format!("{}.{name}(…)", text::excerpt(model, 30)),
         written: text::excerpt(&format!("{written}?"), 76),
         place: Place::Span(plain.name_span),
-        reason: format!(
-            "`{name}!` is a macro here, with the model as its first operand: Rust's methods have no named arguments"
-        ),
+        reason: format!("`{name}!` is a macro: the model goes inside the parentheses, first"),
         edits: edits.collect(),
     }
     .diagnostic()

@@ -56,6 +56,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<ClassOrderDiffers>(),
     page::<ReluOnBinaryLogit>(),
     page::<TextTooLong>(),
+    page::<SimilarLabels>(),
     page::<TokenOutOfRange>(),
     page::<UnknownTokens>(),
     page::<PaddingIsMasked>(),

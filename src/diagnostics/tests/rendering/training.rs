@@ -37,6 +37,12 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             outputs: Probabilities::Activation("softmax".into()),
         }),
         example(ReluOnBinaryLogit),
+        example(SimilarLabels {
+            sentence: "labels differ only in blanks or case: \"Game \" and \"game\"".into(),
+            classes: 3,
+            source: "reviews.csv".into(),
+            call: "fit".into(),
+        }),
         example(LabelsNotOneHot { classes: 3 }),
         example(SoftmaxOverOneOutput {
             loss: "SparseCategoricalCrossentropy".into(),

@@ -281,32 +281,18 @@ fn fate(
         show::names(&names)
     };
     let (bound_again, moved): (Vec<&String>, Vec<&String>) = lost.iter().partition(was_reached);
-    let mut parts = Vec::new();
-    if !moved.is_empty() {
-        parts.push(format!(
-            "lost, because the cell had moved them: {}",
-            names(moved)
-        ));
-    }
-    if !bound_again.is_empty() {
-        parts.push(format!(
-            "lost, because the cell had bound them again: {}",
-            names(bound_again)
-        ));
-    }
-    if !given_up.is_empty() {
-        parts.push(format!(
-            "not kept, because the cell moves, lends or binds them again: {}",
-            names(given_up)
-        ));
-    }
-    if !not_bound.is_empty() {
-        parts.push(format!(
-            "not kept, because their line did not end: {}",
-            names(not_bound)
-        ));
-    }
-    parts.extend(kept(after));
+    let lost: Vec<String> = [
+        (moved, "moved by the cell"),
+        (bound_again, "bound again by the cell"),
+        (given_up, "used again by the cell"),
+        (not_bound, "the cell ended before it was bound"),
+    ]
+    .into_iter()
+    .filter(|(variables, _)| !variables.is_empty())
+    .map(|(variables, why)| format!("{} ({why})", names(variables)))
+    .collect();
+    let lost = (!lost.is_empty()).then(|| format!("lost: {}", lost.join(", ")));
+    let parts: Vec<String> = kept(after).into_iter().chain(lost).collect();
     parts.join("; ")
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Fit {
 pub(super) enum End {
     Finished(Vec<String>),
     Failed,
+    /// A call of a run of `start!` is over: where the run stands, and the notes.
+    Stands(String, Vec<String>),
 }
 
 const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
@@ -75,7 +77,9 @@ impl Fit {
 
     /// `learning rate 0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.924e-7 at 188`.
     fn rates(&self) -> String {
-        format!("learning rate {}", self.started.rates)
+        let changes = self.latest.iter().flat_map(|latest| &latest.rate_changes);
+        let changes = changes.fold(String::new(), |line, change| format!("{line}; {change}"));
+        format!("learning rate {}{changes}", self.started.rates)
     }
 
     /// The processes that compute.
@@ -183,6 +187,7 @@ impl Fit {
 
     /// The state of the run in a few words, `elapsed` after its start.
     fn status(&self, elapsed: Duration) -> String {
+            Some(End::Stands(words, _)) => words.clone(),
         match &self.end {
             Some(End::Failed) => "stopped by an error".to_owned(),
             Some(End::Finished(_)) if self.share() < 1.0 => {
@@ -260,16 +265,16 @@ impl Fit {
     fn to_html(&self) -> String {
         let color = match &self.end {
             Some(End::Failed) => "#c0392b",
-            Some(End::Finished(_)) if self.share() >= 1.0 => "#2e9e5b",
+            Some(End::Finished(_) | End::Stands(..)) if self.share() >= 1.0 => "#2e9e5b",
             Some(End::Finished(_)) => "#c98a1b",
-            None => "#2f7fd1",
+            None | Some(End::Stands(..)) => "#2f7fd1",
         };
         let share = self.share();
         let mut html = format!(
             "<div style=\"{NOTE_STYLE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
             bar(share, 260, color),
             100.0 * share,
-            escape(&self.status(self.begun.elapsed()))
+            prose(&self.status(self.begun.elapsed()))
         );
         // Writing to a string cannot fail.
         let _ = write!(html, "<table style=\"{DATA_TABLE_STYLE}\"><tr>");
@@ -314,7 +319,7 @@ impl Fit {
         for line in below.into_iter().flatten() {
             let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", escape(line));
         }
-        if let Some(End::Finished(notes)) = &self.end {
+        if let Some(End::Finished(notes) | End::Stands(_, notes)) = &self.end {
             for line in notes.iter().flat_map(|note| note.lines()) {
                 let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", prose(line));
             }
@@ -342,7 +347,7 @@ impl Fit {
         let mut below = vec![self.headline(), self.rates()];
         below.extend(self.started.chosen.clone());
         below.extend(self.started.tokens.clone());
-        if let Some(End::Finished(notes)) = &self.end {
+        if let Some(End::Finished(notes) | End::Stands(_, notes)) = &self.end {
             below.extend(notes.iter().cloned());
         }
         let below = below.iter().flat_map(|line| text::wrap(line, COLUMNS));
@@ -420,6 +425,7 @@ mod tests {
         }
     }
 
+            rate_changes: Vec::new(),
     fn advanced() -> Advanced {
         Advanced {
             run: 1,

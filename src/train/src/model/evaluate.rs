@@ -14,7 +14,7 @@ use crate::context::warnings::begin_call;
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
-use crate::report::history::Evaluation;
+use crate::report::history::{CutTexts, Evaluation};
 use crate::run::watch::new_head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 use crate::step::head::Head;
@@ -81,6 +81,7 @@ impl<N: Network> Model<N> {
         let head = Head::of(&state.files, replicas.first(), Some(loss));
         let mut found = evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)?;
         found.predictions.label_names = head.label_names(&state.files);
+        found.cut = CutTexts::of(encoded.report());
         Ok(found)
     }
 }

@@ -11,7 +11,7 @@ use stratoscope_strategy::Origin;
 
 use crate::context::interrupt::Listening;
 use crate::model::Model;
-use crate::network::{Files, Input, Network, Task};
+use crate::network::{Files, Network, Task};
 use crate::prepare;
 use crate::problem;
 use crate::report::history::CutTexts;
@@ -162,11 +162,7 @@ impl<N: Network> Model<N> {
         }
         let max_length = state.files.max_positions().min(LONGEST);
         let encoded = tokenized(&state.files, &data, max_length)?;
-        prepare::in_vocabulary(&state.files, &data, &encoded, "predict")?;
-        if state.files.takes() == Input::Texts {
-            prepare::report_empty(&data, "predict")?;
-        }
-        prepare::report_truncated(encoded.report(), "predict")?;
+        prepare::report_texts(&state.files, &data, &encoded, "predict")?;
         let cut = CutTexts::of(encoded.report());
         new_head(&state, "predict")?;
         let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use stratoscope_data::{Data, Dataset, Example, Label};
+use stratoscope_data::{Data, Dataset, Example, Label, similar_labels};
 use stratoscope_diagnostics::rules::{
     ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, HeadWritten, LabelOutOfRange,
-    MajorityBaseline,
+    MajorityBaseline, SimilarLabels,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
@@ -74,6 +74,17 @@ impl LabelRange<'_> {
 pub(super) fn floats(data: &Dataset, classes: usize, call: &str) -> Option<Diagnostic> {
     let numbers: Vec<(usize, f32)> = data
         .examples
+/// SC0316: classes whose names differ only in blanks or case.
+pub(super) fn similar(names: &[String], source: &str, call: &str) -> Option<Diagnostic> {
+    let rule = SimilarLabels {
+        sentence: similar_labels(names)?,
+        classes: names.len(),
+        source: source.to_owned(),
+        call: call.to_owned(),
+    };
+    (call == "fit").then(|| rule.diagnostic())
+}
+
         .iter()
         .filter_map(|example| match example.label {
             Some(Label::Value(value)) => Some((example.row, value)),
@@ -270,7 +281,7 @@ mod tests {
             assert_eq!(finding.as_deref(), expected);
         };
         let rare = || classes(&[("ham", 92), ("spam", 8)]);
-        let message = "majority class is 92 %: accuracy 0.92 is the baseline";
+        let message = "92 % of the examples are of one class: accuracy 0.92 is the baseline";
         check(rare(), &[Metric::Accuracy], Some(message));
         check(rare(), &[Metric::Accuracy, Metric::Mcc], None);
         check(rare(), &[], None);

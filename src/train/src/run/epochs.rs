@@ -30,6 +30,7 @@ use crate::report::counters::Shape;
 use crate::report::stop::Hit;
 use crate::run::batch_plan::BatchPosition;
 use crate::run::check_breakpoints::Seen;
+use crate::run::edits::Dated;
 use crate::run::lease::Lease;
 use crate::run::progress::Execution;
 use crate::run::run_state::RunState;
@@ -382,6 +383,14 @@ impl<N: Network> Drive<'_, '_, '_, N> {
         let left = run.rest(run.next_batch()).batches;
         let running = progress.execution.as_ref();
         let rate = running.and_then(|execution| execution.learning_rate);
+        let mut counters = step.counters;
+        // A run that is paused after the last batch of an execution has not ended it yet.
+        let of_execution = run.shape.steps_per_execution;
+        let is_whole =
+            progress.batch.is_multiple_of(of_execution) || progress.batch == run.batches_of_epoch();
+        if is_whole && running.is_some_and(|execution| execution.batches > 0) {
+            counters.executions += 1;
+        }
         run.observer.advanced(&Advanced {
             run: run.number,
             epoch: progress.epoch,
@@ -390,7 +399,8 @@ impl<N: Network> Drive<'_, '_, '_, N> {
             epoch_loss: progress.epoch_loss.mean(),
             epoch_metrics: measured(&run.settings.compiled.metrics, &tallies.read()),
             learning_rate: rate.unwrap_or(progress.last_rate),
-            counters: step.counters,
+            rate_changes: run.edits.iter().filter_map(Dated::of_the_rate).collect(),
+            counters,
             sequences_per_second: run.pace.speed(run.batch_plan.batch_size()),
             seconds_left: run.pace.seconds_for(left),
             workers: step.workers_now(),

@@ -78,6 +78,7 @@ pub(crate) fn evaluate_batches<N: Network>(
         predictions: tally.predictions(),
         seconds: start.elapsed().as_secs_f64(),
         low_is_good: low_is_good(metrics),
+        cut: None,
     })
 }
 

@@ -198,6 +198,7 @@ mod tests {
                     predictions: Predicted::default(),
                     seconds: 0.1,
                     low_is_good: low_is_good.clone(),
+                    cut: None,
                 }),
                 learning_rate: 1e-3,
                 seconds: 1.0,

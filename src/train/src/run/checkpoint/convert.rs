@@ -328,6 +328,7 @@ fn epoch_from(saved: SavedEpoch, expected: &Expected<'_>) -> Result<EpochRecord,
                 confusion: it.confusion,
                 label_names: it.label_names,
             },
+            cut: None,
             seconds: it.seconds.into(),
             low_is_good: expected.low_is_good.to_vec(),
         })
