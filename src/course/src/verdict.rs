@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stratoscope_render::html::{escape, prose};
+use stratoscope_render::html::{NAMED_ROW, NAMED_VALUE, escape, prose};
 use stratoscope_render::text;
 
 use crate::lessons;
@@ -121,8 +121,8 @@ impl Verdict {
         for (name, value) in &self.lines {
             let _ = write!(
                 html,
-                "<div style=\"display:flex;line-height:1.5\"><div style=\"flex:0 0 96px;opacity:0.75\">{}</div>\
-                 <div>{}</div></div>",
+                "<div style=\"{NAMED_ROW};line-height:1.5\"><div style=\"flex:0 0 96px;opacity:0.75\">{}</div>\
+                 <div style=\"{NAMED_VALUE}\">{}</div></div>",
                 escape(name),
                 prose(value)
             );

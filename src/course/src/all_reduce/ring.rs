@@ -1,4 +1,4 @@
-//! Typical mistakes of a ring, told apart by what its devices send in each hop.
+//! Typical mistakes of a ring, distinguished by what its devices send in each hop.
 
 use stratoscope_render::text;
 

@@ -12,7 +12,7 @@
 mod arguments;
 mod code;
 
-use stratoscope_render::html::{CODE_FONT, escape, prose};
+use stratoscope_render::html::{CODE_FONT, NAMED_ROW, NAMED_VALUE, escape, prose};
 
 use self::code::{change, marked_lines};
 use super::fix::{changed_lines, shows_lines};
@@ -125,8 +125,9 @@ fn files(out: &mut String, diagnostic: &Diagnostic) {
 /// A part of the card: its name on the left, what it says beside it.
 fn section(out: &mut String, color: &str, name: &str, html: &str) {
     *out += &format!(
-        "<div style=\"display:flex;margin:7px 0;padding:0 0 0 10px;border-left:3px solid {color}\">\
-         <b class=\"stratoscope-card-part\" role=\"heading\" aria-level=\"5\" style=\"flex:0 0 88px;padding-right:10px\">{}</b><div style=\"flex:1 1 0;min-width:0\">{html}</div></div>",
+        "<div style=\"{NAMED_ROW};margin:7px 0;padding:0 0 0 10px;border-left:3px solid {color}\">\
+         <b class=\"stratoscope-card-part\" role=\"heading\" aria-level=\"5\" style=\"flex:0 0 88px;padding-right:10px\">{}</b>\
+         <div style=\"{NAMED_VALUE}\">{html}</div></div>",
         escape(name)
     );
 }
@@ -146,8 +147,8 @@ fn seen(out: &mut String, diagnostic: &Diagnostic) {
     }
     let rows = diagnostic.evidence.iter().map(|evidence| {
         format!(
-            "<div style=\"display:flex\"><div style=\"flex:0 0 200px;padding-right:12px;{MUTED}\">{}</div>\
-             <div style=\"flex:1 1 0;min-width:0;overflow-wrap:break-word\">{}</div></div>",
+            "<div style=\"{NAMED_ROW}\"><div style=\"flex:0 0 200px;padding-right:12px;{MUTED}\">{}</div>\
+             <div style=\"{NAMED_VALUE}\">{}</div></div>",
             prose(&evidence.name),
             prose(&evidence.value)
         )
