@@ -50,6 +50,12 @@ def test_a_session_in_the_console(console):
     for words in ("error[SC0101]", "did you mean `optimizer`?", "Cell In[4], line 1: SC0101"):
         assert words in card, card
 
+    # The console ignores updates of a display: the table of a run comes once more, with its rows.
+    console.run("let net = Sequential([Dense(3).input_shape(4)])?;")
+    console.run("compile!(net, optimizer = Adam::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;")
+    run = console.run("fit!(net, make_classification(64, 4, 3, 0)?, epochs = 2)?;")
+    assert "100 %  finished" in run and "2/2" in run.split("finished")[1], run
+
     console.child.sendline('input("name? ")')
     console.child.expect(r"name\? ")
     assert '"Ada"' in console.run("Ada")

@@ -1,8 +1,9 @@
 //! Consoles: front ends in a terminal, which print a display when it comes and ignore its updates. For their cells the last
 //! state of each display is shown once more when the cell has ended, so that the table of a run is seen with its rows.
 //!
-//! No message names the front end. A console asks whether a text is complete before it executes it; notebooks do not. The
-//! code console of JupyterLab asks too, but has no user name in its headers, and shows updates.
+//! No message names the front end. A console asks for the history when it starts, asks whether a text is complete before it
+//! executes it, and can answer questions of a cell; programs that execute notebooks do none of this. The consoles of JupyterLab
+//! do, but have no user name in their headers, and show updates.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const MAX_SESSIONS: usize = 1000;
 pub struct Consoles(Arc<Mutex<HashSet<String>>>);
 
 impl Consoles {
-    /// The sender of this header has asked whether a text is complete.
+    /// The sender of this header has asked what consoles ask.
     pub fn note(&self, header: &Value) {
         let mut sessions = self.0.lock();
         if let Some(session) = session_in_a_terminal(header)

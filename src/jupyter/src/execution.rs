@@ -179,7 +179,8 @@ impl Task {
             identities: request.identities.clone(),
             number,
             silent: content.silent,
-            last_updates: self.consoles.has(&request.header_json).then(Mutex::default),
+            last_updates: (content.allow_stdin && self.consoles.has(&request.header_json))
+                .then(Mutex::default),
             allow_stdin: content.allow_stdin,
             iopub: self.iopub.clone(),
             comms: self.comms.clone(),

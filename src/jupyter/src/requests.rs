@@ -130,6 +130,7 @@ impl RequestHandler {
                 replies.send(request, &is_complete(&code)).await
             }
             MessageType::HistoryRequest => {
+                self.consoles.note(&request.header_json);
                 let reply = self.history(content(request)?).await;
                 replies.send(request, &reply).await
             }
