@@ -44,8 +44,12 @@ function neighbor(notebook: Notebook, views: Views, step: 1 | -1): IPlace | unde
   return step > 0 ? places.find(isAfter) ?? places[0] : places.filter(isBefore).pop() ?? places[places.length - 1];
 }
 
-function go(notebook: Notebook, { cell, view, problem }: IPlace, isEntered: boolean): void {
+async function go(notebook: Notebook, { cell, view, problem }: IPlace, isEntered: boolean): Promise<void> {
   notebook.activeCellIndex = cell;
+  if (!view.dom.isConnected) {
+    // A cell out of view is not in the page. Another scrolling ends this one.
+    await notebook.scrollToItem(cell).catch(() => undefined);
+  }
   notebook.mode = 'edit';
   view.focus();
   showProblem(view, problem, isEntered);
@@ -59,12 +63,12 @@ function fix(notebook: Notebook, views: Views): void {
   const inCard = activeCell?.node.querySelector<HTMLElement>(`.stratoscope-fix .${BUTTON}`);
   const next = neighbor(notebook, views, 1);
   if (view && problem) {
-    go(notebook, { cell, view, problem }, true);
+    void go(notebook, { cell, view, problem }, true);
   } else if (inCard) {
     inCard.focus();
     inCard.scrollIntoView({ block: 'nearest' });
   } else if (next) {
-    go(notebook, next, true);
+    void go(notebook, next, true);
   }
 }
 
@@ -86,7 +90,7 @@ export function addCommands(app: JupyterFrontEnd, notebooks: INotebookTracker, v
   const goTo = (step: 1 | -1) => (notebook: Notebook) => {
     const found = neighbor(notebook, views, step);
     if (found) {
-      go(notebook, found, false);
+      void go(notebook, found, false);
     }
   };
   add(NEXT, 'Next Problem', 'F8', goTo(1));
