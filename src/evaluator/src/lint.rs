@@ -48,6 +48,11 @@ impl Linter {
         self.known().defined = defined;
     }
 
+    /// Whether a cell has defined a function of this name.
+    pub fn defines(&self, function: &str) -> bool {
+        self.known().defined.functions.contains(function)
+    }
+
     /// A cell is executed.
     pub fn executes(&self, code: &str) {
         self.known().strategy_executed |= may_make_strategy(code);
@@ -103,7 +108,7 @@ impl Lint for Linter {
             .filter_map(|found| judged(found, &settings))
             .map(|mut found| {
                 check::resolve(code, &mut found);
-                found
+                check::only_tried(code, found, &context)
             })
             .collect()
     }
