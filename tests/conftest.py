@@ -5,6 +5,7 @@ import hashlib
 import os
 import pathlib
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -140,12 +141,14 @@ class Pool:
 
     def _is_reset(self):
         """Whether the kernel could be reset; one that has ended, or runs a cell, could not."""
-        magics = ("%reset", "%profile off", "%warnings again")
         if not self.kernel.manager.is_alive():
             return False
         try:
-            return all(self.kernel.execute(magic, timeout=60).reply["status"] == "ok" for magic in magics)
-        except (TimeoutError, queue.Empty, RuntimeError):
+            levels = re.findall(r"^(\w+) +(?:silenced|denied)\b", self.kernel.run("%warnings", timeout=60).shown(), re.MULTILINE)
+            for magic in ("%reset", "%profile off", *(f"%warnings default {code}" for code in levels), "%warnings again"):
+                self.kernel.run(magic, timeout=60)
+            return True
+        except (AssertionError, TimeoutError, queue.Empty, RuntimeError):
             return False
 
     def end(self):
