@@ -420,6 +420,21 @@ def test_truncated_texts_are_reported(kernel, compiled, tiny):
     kernel.run(model_cell(tiny))
     cell = kernel.run("let short = fit!(model, train, epochs = 1, batch_size = 32, max_length = 8, seed = 1)?;")
     check_card(cell, "SC0407", "were cut at 8 tokens")
+    # The note comes once, the line below the table every time.
+    for _ in range(2):
+        assert "texts were cut at 8 tokens" in kernel.run("evaluate!(model, dev, max_length = 8, verbose = false)?").shown()
+
+
+def test_an_empty_text_is_reported(kernel, compiled, tiny):
+    kernel.run(model_cell(tiny))
+    check_card(kernel.run('model.predict([""])?'), "SC0409", "the text is empty")
+
+
+def test_labels_that_differ_in_blanks_are_reported(kernel, compiled, tiny):
+    kernel.run(f'let three = BertForSequenceClassification::from_pretrained("{tiny}", 3)?;'
+               "compile!(three, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy { from_logits: true })?;")
+    cell = kernel.run('fit!(three, Dataset::from_rows(["a", "b", "c"], ["x", "x ", "X"])?)?;')
+    check_card(cell, "SC0316", "differ only in blanks or case", '"x "')
 
 
 def test_fit_before_compile_is_a_diagnostic(kernel, compiled, tiny):

@@ -423,6 +423,28 @@ mod tests {
     }
 
     #[test]
+    fn a_borrow_names_its_owner() {
+        for (value, expected) in [
+            ("&w[0]", Some(("w", false))),
+            ("&w[1..3]", Some(("w", false))),
+            ("(&w.field).as_str()", Some(("w", false))),
+            ("w.iter()", Some(("w", true))),
+            ("w.first().unwrap()", Some(("w", false))),
+            ("first(&w)", None),
+        ] {
+            let lent = lent("part", &format!("let part = {value};"));
+            let found = lent.as_ref().map(|it| (it.owner.as_str(), it.is_iterator));
+            assert_eq!(found, expected, "{value}");
+        }
+        let (problem, fix) = of_a_borrow("part", "let part = w.iter();");
+        assert_eq!(
+            problem,
+            "borrows from `w`, and a borrow cannot outlive its cell"
+        );
+        assert!(fix.ends_with("`.cloned().collect::<Vec<_>>()`"), "{fix}");
+    }
+
+    #[test]
     fn an_iterator_is_known_by_its_closure() {
         let code = "let numbers = vec![1];\nlet doubled = numbers.iter().map(|n| 2 * n);";
         assert!(is_adapted("doubled", code) && !is_adapted("numbers", code));
