@@ -213,9 +213,9 @@ def check_card(cell, code, *in_plain):
 
 
 def check_static_html(html):
-    """HTML that looks the same after JupyterLab's sanitizer and in a static page. The class of data tables has no style: our
-    extension finds them by it."""
-    lowered = html.lower().replace(' class="stratoscope-rows"', "")
+    """HTML that looks the same after JupyterLab's sanitizer and in a static page. Our classes have no style: our extension finds
+    tables and cards by them."""
+    lowered = re.sub(r' class="stratoscope-[a-z-]+"', "", html.lower())
     for banned in ("<style", "<script", "<svg", "var(--", "class=", "onclick", "javascript:"):
         assert banned not in lowered, f"{banned} would be removed, or needs a style sheet"
     assert "style=" in lowered
