@@ -79,6 +79,8 @@ pub enum Metric {
     Perplexity,
     /// See [`micro_f1()`].
     MicroF1,
+    /// See [`keras_auc()`].
+    KerasAuc,
     /// The mean of what a function returns: see [`Metric::mean_of`] and [`Metric::lower_is_better`].
     Own(OwnMetric),
 }
@@ -167,10 +169,19 @@ pub fn recall() -> Metric {
     Metric::Recall
 }
 
-/// The area under the ROC curve, for two classes, with 200 thresholds as in Keras's `AUC`; logits are converted to
-/// probabilities first. From 0 to 1, higher is better; undefined if a class has no examples, where Keras says 0.
+/// The area under the ROC curve, for two classes: exact, as scikit-learn's `roc_auc_score`. It is the share of pairs of an
+/// example of class 1 and one of class 0 in which class 1 is more probable for the former; equal probabilities count half.
+/// From 0 to 1, higher is better; undefined if a class has no examples. The probabilities of a split are kept, 16 bytes for
+/// each example. [`keras_auc`] is Keras's approximation.
 pub fn auc() -> Metric {
     Metric::Auc
+}
+
+/// The area under the ROC curve as Keras's `AUC` approximates it, with 200 thresholds: probabilities between two neighboring
+/// thresholds count as equal. It keeps 400 counts, however many examples there are; otherwise as [`auc`]. Undefined if a
+/// class has no examples, where Keras says 0.
+pub fn keras_auc() -> Metric {
+    Metric::KerasAuc
 }
 
 /// The share of examples whose label is among the `k` largest outputs, equal ones included, from 0 to 1; higher is
@@ -223,7 +234,7 @@ pub fn micro_f1() -> Metric {
 
 impl Metric {
     /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
@@ -244,6 +255,7 @@ impl Metric {
         Self::AnswerF1,
         Self::Perplexity,
         Self::MicroF1,
+        Self::KerasAuc,
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -269,6 +281,7 @@ impl Metric {
             Self::AnswerF1 => "answer_f1",
             Self::Perplexity => "perplexity",
             Self::MicroF1 => "micro_f1",
+            Self::KerasAuc => "keras_auc",
             Self::Own(metric) => metric.name(),
         }
     }
@@ -328,7 +341,8 @@ impl Metric {
             Self::Rmse => distance::root(tally.pairs()),
             Self::Precision => precision_recall::precision(tally),
             Self::Recall => precision_recall::recall(tally),
-            Self::Auc => tally.scores().and_then(auc::of),
+            Self::Auc => auc::exact(tally.pairs()),
+            Self::KerasAuc => tally.scores().and_then(auc::of),
             Self::TopKAccuracy { k } => top_k::of(k, tally.ranks()),
             Self::EntityF1 => entities::f1(tally),
             Self::EntityPrecision => entities::precision(tally),
@@ -413,7 +427,7 @@ impl Metric {
             (Self::F1, Answers::Classes(_)) => {
                 Some("`macro_f1()`, as there are more than two classes")
             }
-            (Self::Precision | Self::Recall | Self::Auc, Answers::Classes(_)) => {
+            (Self::Precision | Self::Recall | Self::Auc | Self::KerasAuc, Answers::Classes(_)) => {
                 Some("`macro_f1()` or `accuracy()`: it is of two classes, and there are more")
             }
             _ => None,
