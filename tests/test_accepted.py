@@ -6,7 +6,7 @@ import pytest
 from cell_files import read
 from kernel_client import DIAGNOSTIC, Kernel
 
-SECTIONS = read("accepted.md")
+SECTIONS = {title: section for title, section in read("accepted.md").items() if section.cases}
 CASES = [(title, name) for title, section in SECTIONS.items() for name in section.cases]
 
 

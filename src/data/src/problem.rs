@@ -33,7 +33,16 @@ pub(crate) fn unreadable(
 }
 
 /// Adds to SC0911 how a file of another encoding is read.
-pub(crate) fn in_encoding(mut problem: Problem, call: &str, path: &str, encoding: &str) -> Problem {
+/// `word`: what its first other word is in Latin-1.
+pub(crate) fn in_encoding(
+    mut problem: Problem,
+    call: &str,
+    path: &str,
+    (encoding, word): (&str, Option<&str>),
+) -> Problem {
+    if let Some(word) = word {
+        problem = Box::new(problem.evidence("as Latin-1", format!("`{word}`")));
+    }
     problem.fixes.clear();
     let takes_columns = ["Dataset::csv", "Dataset::tsv", "Dataset::jsonl"].contains(&call);
     Box::new(match takes_columns {

@@ -13,6 +13,7 @@ mod files;
 mod glue;
 mod jsonl;
 mod lines;
+mod one_hot;
 mod parquet;
 mod records;
 mod squad;
@@ -79,7 +80,10 @@ impl Table {
     /// Picks the columns, numbers the classes in sorted order, and makes the examples.
     fn dataset(mut self, columns: &Columns) -> Result<Dataset> {
         let remarks = std::mem::take(&mut self.remarks);
-        let data = self.without_remarks(columns)?;
+        let one_hot = columns.one_hot_names();
+        let joined = one_hot.map(|names| self.join_one_hot(names, columns));
+        let joined = joined.transpose()?;
+        let data = self.without_remarks(joined.as_ref().unwrap_or(columns))?;
         Ok(Dataset { remarks, ..data })
     }
 
@@ -290,8 +294,9 @@ fn read_encoded(call: &'static str, path: &Path, encoding: Option<&str>) -> Resu
     }
     encoding::decoded(bytes, encoding).map_err(|undecoded| {
         let problem = problem::unreadable(call, &name, undecoded.line, undecoded.reason);
+        let word = undecoded.word.as_deref();
         match undecoded.probably {
-            Some(probably) => problem::in_encoding(problem, call, &name, probably),
+            Some(probably) => problem::in_encoding(problem, call, &name, (probably, word)),
             None => problem,
         }
     })

@@ -186,9 +186,18 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        if let Some(encoding) = columns.encoding_name() {
-            let reason = format!("a stream reads UTF-8, and `encoding` names `{encoding}`");
-            let fix = "read it into memory with `Dataset`, or write it as UTF-8";
+        let unread = match (columns.encoding_name(), columns.one_hot_names()) {
+            (Some(encoding), _) => Some((
+                format!("a stream reads UTF-8, and `encoding` names `{encoding}`"),
+                "read it into memory with `Dataset`, or write it as UTF-8",
+            )),
+            (None, Some(_)) => Some((
+                "a stream has its labels in one column, not in one for each label".to_owned(),
+                "read it into memory with `Dataset`, or join the columns in one with the names of the labels",
+            )),
+            (None, None) => None,
+        };
+        if let Some((reason, fix)) = unread {
             let path = path.to_string_lossy();
             return Err(problem::unreadable_with(format.call(), &path, &reason, fix));
         }
