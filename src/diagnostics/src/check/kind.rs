@@ -124,6 +124,11 @@ pub(super) fn from_arrays(x: &str, y: &str) -> String {
     format!("Dataset::from_arrays({x}, {y})?")
 }
 
+/// A dataset of texts and their labels, as code.
+pub(super) fn from_rows(texts: &str, labels: &str) -> String {
+    format!("Dataset::from_rows({texts}, {labels})?")
+}
+
 /// The way out for two arrays in place of a dataset.
 pub(super) fn of_arrays([x, y]: &[String; 2], place: CellSpan) -> Fix {
     let written = from_arrays(x, y);

@@ -44,22 +44,26 @@ impl LabelRange<'_> {
         };
         let rows = 1 + exceeding.count();
         let most = data.examples.iter().filter_map(self.largest).max();
-        Err(self.exceeded(&data.source, first, rows, most.unwrap_or_default()))
+        let least = data.examples.iter().filter_map(Example::class).min();
+        let extremes = (least, most.unwrap_or_default());
+        Err(self.exceeded(&data.source, first, rows, extremes))
     }
 
-    /// SC0301: so many `rows` have a label without an output, `first` is the first of them, and `most` the largest label.
+    /// SC0301: `rows` examples have a label without an output, and `first` is the first of them. `least` and `most`: the
+    /// smallest label, where it is known, and the largest.
     pub(super) fn exceeded(
         &self,
         source: &str,
         first: &Example,
         rows: usize,
-        most: usize,
+        (least, most): (Option<usize>, usize),
     ) -> Box<Diagnostic> {
         let rule = LabelOutOfRange {
             label: (self.largest)(first).unwrap_or_default() as i64,
             row: first.row,
             rows,
             largest: most as i64,
+            smallest: least.map(|least| least as i64),
             classes: self.outputs,
             head: Some(self.head.clone()),
             source: source.to_owned(),
@@ -70,10 +74,6 @@ impl LabelRange<'_> {
     }
 }
 
-/// SC0307: all labels are numbers, and the head has classes.
-pub(super) fn floats(data: &Dataset, classes: usize, call: &str) -> Option<Diagnostic> {
-    let numbers: Vec<(usize, f32)> = data
-        .examples
 /// SC0316: classes whose names differ only in blanks or case.
 pub(super) fn similar(names: &[String], source: &str, call: &str) -> Option<Diagnostic> {
     let rule = SimilarLabels {
@@ -85,6 +85,10 @@ pub(super) fn similar(names: &[String], source: &str, call: &str) -> Option<Diag
     (call == "fit").then(|| rule.diagnostic())
 }
 
+/// SC0307: all labels are numbers, and the head has classes.
+pub(super) fn floats(data: &Dataset, classes: usize, call: &str) -> Option<Diagnostic> {
+    let numbers: Vec<(usize, f32)> = data
+        .examples
         .iter()
         .filter_map(|example| match example.label {
             Some(Label::Value(value)) => Some((example.row, value)),

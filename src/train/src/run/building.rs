@@ -111,6 +111,26 @@ impl<N: Network> ModelState<N> {
     /// # Errors
     /// SC0205, SC0411, and what the network itself finds.
     pub(crate) fn ready_for(&mut self, data: Data<'_>, call: &str, origin: Origin) -> Result<()> {
+        self.ready_for_part(data, call, origin, false)
+    }
+
+    /// The same for the validation data of a call.
+    pub(crate) fn ready_for_validation(
+        &mut self,
+        data: Data<'_>,
+        call: &str,
+        origin: Origin,
+    ) -> Result<()> {
+        self.ready_for_part(data, call, origin, true)
+    }
+
+    fn ready_for_part(
+        &mut self,
+        data: Data<'_>,
+        call: &str,
+        origin: Origin,
+        is_validation: bool,
+    ) -> Result<()> {
         if call == "fit" {
             self.stands_where_it_belongs()?;
         }
@@ -135,7 +155,8 @@ impl<N: Network> ModelState<N> {
             _ => false,
         };
         if !fits {
-            return Err(does_not_fit(self, given, data.source(), call));
+            let source = (data.source(), is_validation);
+            return Err(does_not_fit(self, given, source, call));
         }
         if let Data::Held(data) = data {
             self.step.replicas.first().check(data, call)?;
@@ -183,7 +204,7 @@ fn placed<N: Network>(
 pub(crate) fn does_not_fit<N: Network>(
     state: &ModelState<N>,
     given: Examples,
-    source: &str,
+    (source, is_validation): (&str, bool),
     call: &str,
 ) -> Box<stratoscope_diagnostics::Diagnostic> {
     let rule = InputShapeMismatch {
@@ -195,6 +216,7 @@ pub(crate) fn does_not_fit<N: Network>(
         given,
         source: source.to_owned(),
         call: call.to_owned(),
+        is_validation,
     };
     rule.error()
 }

@@ -119,6 +119,13 @@ impl Before<'_> {
             row: first.row,
             rows,
             largest: largest as i64,
+            smallest: match self.dataset {
+                Data::Held(data) => {
+                    let labels = data.examples.iter();
+                    labels.map(|it| label_value(it.label) as i64).min()
+                }
+                Data::Streamed(_) => None,
+            },
             classes: 2,
             head: Some(HeadWritten {
                 is_binary: true,
