@@ -3,6 +3,7 @@
 //! Delimiters decide most cells: an open one makes a cell incomplete, one that closes nothing makes it invalid.
 //! When they are balanced, `syn` decides.
 
+use stratoscope_cell_text::magic::MagicLine;
 use stratoscope_cell_text::rewrite::parse_deep;
 use stratoscope_cell_text::tokens::{Kind, Token, each_token};
 
@@ -13,6 +14,13 @@ const INDENT: usize = 4;
 
 /// Whether the text of a cell is complete, incomplete or invalid.
 pub fn is_complete(code: &str) -> IsCompleteReply {
+    let first = code.lines().find(|line| !line.trim().is_empty());
+    if first
+        .and_then(MagicLine::of)
+        .is_some_and(|it| it.takes_text())
+    {
+        return of_text(code);
+    }
     let code = without_commands(code);
     let incomplete = |depth: usize| IsCompleteReply::Incomplete {
         indent: " ".repeat(depth * INDENT),
@@ -36,6 +44,17 @@ pub fn is_complete(code: &str) -> IsCompleteReply {
     });
     // A cell that is too long to be parsed is taken as complete; rustc checks it.
     verdict.unwrap_or(IsCompleteReply::Complete)
+}
+
+/// A text of several lines ends with an empty one, as Python's blocks do in a console.
+fn of_text(code: &str) -> IsCompleteReply {
+    let last = code.split('\n').next_back().unwrap_or_default();
+    match last.trim().is_empty() && !code.trim().is_empty() {
+        true => IsCompleteReply::Complete,
+        false => IsCompleteReply::Incomplete {
+            indent: String::new(),
+        },
+    }
 }
 
 /// One of these finishes a cell that lacks only its end.
@@ -207,6 +226,7 @@ mod tests {
         complete("%%time\nlet x = 1;");
         complete("// only a comment");
         complete("let größe = \"日本\";");
+        complete("%%bash\nls (\n");
     }
 
     #[test]
@@ -246,6 +266,8 @@ mod tests {
         incomplete("let x = 1", 0);
         incomplete("#[derive(Debug)]", 0);
         incomplete("scope!(strategy, {", 8);
+        incomplete("%%bash", 0);
+        incomplete("%%bash\nif true; then", 0);
     }
 
     #[test]
