@@ -20,15 +20,14 @@ use crate::context::events::FitStarted;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::{begin_call, notice};
 use crate::metric::{low_is_good, names};
-use crate::network::{Files, Network};
+use crate::network::{Files, Input, Network};
 use crate::optimizer::{Optimizer, UpdateRule};
 use crate::prepare::{Prepared, shard};
-use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::run::auto_batch_size::{BatchSizeRequest, ChosenBatchSize, choose};
 use crate::run::batch_plan::BatchPlan;
-use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
+use crate::run::checkpoint::{Checkpoints, Resuming, check_checkpoint, made_with};
 use crate::run::class_weights::class_weights;
 use crate::run::edits::{Change, Dated};
 use crate::run::epochs::Goal;
@@ -113,18 +112,7 @@ struct Ready {
 }
 
 fn check_settings<N: Network>(state: &ModelState<N>, plan: &FitPlan<'_>) -> Result<()> {
-    if plan.checkpoint.is_some()
-        && plan.every.is_none()
-        && !state.step.replicas.first().can_be_saved()
-    {
-        let name = state.files.model_name();
-        let finding = problem::bad_value("fit", "checkpoint", "…", "`every` beside it");
-        let finding = finding.fix("add `every = 50`: a checkpoint after every 50 steps");
-        let finding = finding.why(format!(
-            "the weights of `{name}`, a network of your own, are saved in complete checkpoints only"
-        ));
-        return Err(Box::new(finding));
-    }
+    check_checkpoint(state, plan)?;
     if plan.recompute && !N::can_recompute() {
         let model = state.files.model_name().to_owned();
         return Err(RecomputeUnsupported { model }.error());
@@ -279,6 +267,9 @@ fn begin<'a, N: Network>(
     // A run that goes on has the parts that it had.
     let goes_on = plan.resume_from.is_some() || plan.resume;
     let part = ready.chosen.and_then(|it| it.part).filter(|_| !goes_on);
+    if lease.files.takes() == Input::Texts {
+        lease.trained_length = Some(ready.data.train.max_length());
+    }
     // It is tokenized by now.
     plan.validation = Validation::None;
     let mut run = RunState {

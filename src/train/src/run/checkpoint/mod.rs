@@ -6,6 +6,7 @@
 //! the same for the run to go on. Nothing that is read is believed before it is checked: sizes, checksums, names, types
 //! and shapes.
 
+mod check;
 mod convert;
 mod folder;
 mod format;
@@ -37,6 +38,7 @@ use crate::run::state::ModelState;
 use crate::step::exchange::ExchangeMode;
 use crate::step::{SavedStep, StepSettings};
 
+pub(crate) use self::check::check_checkpoint;
 pub(crate) use self::format::Bits;
 pub(crate) use self::made_with::made_with;
 
