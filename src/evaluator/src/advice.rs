@@ -66,6 +66,19 @@ pub fn is_foreign(text: &str, cell: &str) -> bool {
     if NEVER.iter().any(|it| text.contains(it)) || text.ends_with("but with different arguments") {
         return true;
     }
+    // What else a text names may be a module of the notebook.
+    const LISTS: [&str; 5] = [
+        "import",
+        "other types implement",
+        "`impl`s",
+        "use the `.` operator",
+        "candidate",
+    ];
+    LISTS.iter().any(|it| text.contains(it)) && names_foreign_crate(text, cell)
+}
+
+/// Whether a path in the text begins with a crate that the cell does not name.
+pub fn names_foreign_crate(text: &str, cell: &str) -> bool {
     text.match_indices("::").any(|(at, _)| {
         let before = &text[..at];
         let is_name = |it: char| it.is_alphanumeric() || it == '_';
@@ -117,7 +130,10 @@ mod tests {
                 "use the `.` operator to call the method `pliron::printable::Printable::print` on `&i32`",
                 true,
             ),
-            ("`&f32` implements `BitXor<&wide::f32x16_::f32x16>`", true),
+            (
+                "the following other types implement trait `BitXor<Rhs>`: `&f32` implements `BitXor<&wide::f32x16>`",
+                true,
+            ),
             ("consider importing this trait: `use winnow::Parser;`", true),
             (
                 "if you wanted to use a crate named `rand`, use `cargo add rand` to add it to your `Cargo.toml`",

@@ -182,10 +182,9 @@ pub fn with_children(
             continue;
         }
         let edits = edits_of(&suggested);
-        if edits
-            .iter()
-            .any(|it| advice::is_foreign(&it.replacement, cell))
-        {
+        let is_import = |it: &&Edit| it.replacement.trim_start().starts_with("use ");
+        let mut imports = edits.iter().filter(is_import);
+        if imports.any(|it| advice::names_foreign_crate(&it.replacement, cell)) {
             continue;
         }
         // Of a change in several places, one says little.

@@ -1,4 +1,4 @@
-//! Lines for the shell that lack their `!`, and IPython's way to ask for help: `pip install rand`, `AdamW?`.
+//! Lines for the shell that lack their `!`: `pip install rand`.
 
 use crate::rules::NameOfAnotherLibrary;
 use crate::{Diagnostic, Edit, Place, Rule};
@@ -37,7 +37,7 @@ pub(super) fn answer(cell: &str) -> Option<Diagnostic> {
         let code = line.trim();
         let at = start + line.len() - line.trim_start().len();
         start += line.len();
-        if let Some(found) = command(code, at).or_else(|| question(code, at)) {
+        if let Some(found) = command(code, at) {
             return Some(found);
         }
     }
@@ -70,27 +70,6 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
     Some(facts.diagnostic())
 }
 
-/// `?AdamW`, `AdamW.new??`.
-fn question(code: &str, at: usize) -> Option<Diagnostic> {
-    let name = code.trim_matches('?');
-    let is_name = |it: char| it.is_alphanumeric() || "_:.!".contains(it);
-    let is_asked = name.len() < code.len() && !name.is_empty() && name.chars().all(is_name);
-    (is_asked && (code.starts_with('?') || code.ends_with("??"))).then(|| help(code, at))
-}
-
-/// What is asked by a question mark, or by `help(…)`.
-pub(super) fn help(code: &str, at: usize) -> Diagnostic {
-    let facts = NameOfAnotherLibrary {
-        given: text::excerpt(code, 60),
-        written: None,
-        place: Place::span(at, at + code.len()),
-        reason: "Shift-Tab on a name shows its documentation; `%help` lists the magics, `%explain SC0101` explains a diagnostic"
-            .to_owned(),
-        edits: Vec::new(),
-    };
-    facts.diagnostic()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +83,7 @@ mod tests {
             apply(cell, &found.fixes[0]).as_deref(),
             Some("let n = 1;\n  !pip install rand\n")
         );
-        for cell in ["ls -l", "git status", "?AdamW", "AdamW??"] {
+        for cell in ["ls -l", "git status"] {
             assert!(answer(cell).is_some(), "{cell}");
         }
         for cell in [

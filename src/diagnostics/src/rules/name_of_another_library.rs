@@ -33,8 +33,16 @@ impl Rule for NameOfAnotherLibrary {
     };
 
     fn diagnostic(&self) -> Diagnostic {
+        let verb = if self.edits.is_empty() {
+            "use"
+        } else {
+            "write"
+        };
         let message = match &self.written {
-            Some(written) => format!("`{}` is written `{written}` here", self.given),
+            Some(written) if !self.edits.is_empty() => {
+                format!("`{}` is written `{written}` here", self.given)
+            }
+            Some(written) => format!("`{}` has no counterpart here; use `{written}`", self.given),
             None => format!("`{}` has no counterpart here", self.given),
         };
         let mut diagnostic = Self::start(message)
@@ -43,7 +51,7 @@ impl Rule for NameOfAnotherLibrary {
         if let Some(written) = &self.written {
             diagnostic.fixes.push(Fix {
                 kind: FixKind::Change,
-                title: format!("write `{written}`"),
+                title: format!("{verb} `{written}`"),
                 edits: self.edits.clone(),
             });
         }

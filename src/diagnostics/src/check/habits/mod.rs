@@ -23,7 +23,7 @@ use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
 use super::cell::with_tokens;
 use super::plain::Plain;
-use super::{CellContext, fixed, shell};
+use super::{CellContext, fixed};
 use crate::rules::NameOfAnotherLibrary;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
@@ -58,9 +58,8 @@ pub(super) fn answer(
     context: &CellContext,
 ) -> Option<Diagnostic> {
     let span = method_of(found).unwrap_or_else(|| name_of(text, found, span));
-    let special = powers::answer(text, found, span, context);
-    if let Some(answer) = special.or_else(|| question(text, found, span)) {
-        return Some(answer);
+    if let Some(power) = powers::answer(text, found, span, context) {
+        return Some(power);
     }
     with_tokens(text, |tokens, _| {
         let (subject, of_type) = subject(text, found, span, context)?;
@@ -136,21 +135,6 @@ fn method_of(found: &Diagnostic) -> Option<CellSpan> {
         Place::Span(span) if found.code == "E0308" => Some(span),
         _ => None,
     }
-}
-
-/// `AdamW?` and `help(AdamW)`, where rustc expects a value.
-fn question(text: &str, found: &Diagnostic, span: CellSpan) -> Option<Diagnostic> {
-    if found.code != "E0423" || !found.message.starts_with("expected value, found") {
-        return None;
-    }
-    const HELP: &str = "help(";
-    let before = text[..span.start].trim_end();
-    let after = &text[span.end..];
-    let (start, end) = match before.strip_suffix(HELP) {
-        Some(before) => (before.len(), span.end + after.find(')')? + 1),
-        None => (span.start, span.end + after.starts_with('?').then_some(1)?),
-    };
-    Some(shell::help(text.get(start..end)?, start))
 }
 
 /// The table for an error of rustc's, and the type that it names.
@@ -239,6 +223,7 @@ fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
     Some(match name {
         "Model" | "Sequential" => of_models::MODEL,
         _ if name.starts_with("BertFor") => of_models::MODEL,
+        "SparseCategoricalCrossentropy" => of_models::SPARSE_LOSS,
         "History" => of_models::HISTORY,
         "Evaluation" => of_models::EVALUATION,
         "Predictions" => of_models::PREDICTIONS,

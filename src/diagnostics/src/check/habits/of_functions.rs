@@ -147,11 +147,6 @@ pub(super) const FUNCTION: &[Habit] = &[
         "`%vars` lists the variables with their types; each has one type for good",
     ),
     Habit(
-        "help(..)",
-        "%help",
-        "Shift-Tab on a name shows its documentation; `%help` lists the magics, `%explain SC0101` a diagnostic",
-    ),
-    Habit(
         "exit() | quit() | exit(..)",
         "",
         "restart the kernel in the menu, or `%reset` the variables",
@@ -252,8 +247,8 @@ pub(super) const FUNCTION: &[Habit] = &[
     ),
     Habit(
         "load_model(..) | save_model(..) | load_checkpoint(..) | load(..)",
-        "BertForSequenceClassification::from_pretrained(\"folder\", …)?",
-        "`save_pretrained` writes a model as a folder, and `from_pretrained` reads it",
+        "~Sequential::load(\"folder\")?",
+        "`save` writes a model as a folder, and `Sequential::load` or `BertFor…::from_pretrained` reads it",
     ),
     Habit(
         "is_available() | device_count() | list_physical_devices(..)",

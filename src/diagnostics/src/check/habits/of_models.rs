@@ -2,6 +2,12 @@
 
 use super::Habit;
 
+pub(super) const SPARSE_LOSS: &[Habit] = &[Habit(
+    "label_smoothing(_)",
+    "~CategoricalCrossentropy { from_logits: true }.label_smoothing({0})",
+    "both losses take class numbers here, and the categorical one can smooth them",
+)];
+
 pub(super) const MODEL: &[Habit] = &[
     Habit(
         "::new(_)",
@@ -40,14 +46,14 @@ pub(super) const MODEL: &[Habit] = &[
         "`summary()` lists the layers and the variables; a run shows statistics of them: `start!(model, data)?.weights()?`",
     ),
     Habit(
-        "save(_) | save(_, _) | save_model(_) | save_weights(_) | save_weights(_, _)",
+        "save(_, _) | save_model(_) | save_weights(_) | save_weights(_, _)",
         "{it}.save_pretrained({0})?",
-        "a model is saved as a folder, in the format of Hugging Face",
+        "a model is saved as a folder, with its layers and weights",
     ),
     Habit(
         "load_weights(..) | load_state_dict(..) | load_model(..) | set_weights(..) | load(..)",
-        "~from_pretrained(\"folder\", …)?",
-        "a saved model is loaded as a new one, by the folder's name",
+        "~Sequential::load({..})?",
+        "a saved model is loaded as a new one, by its folder; a model of BERT by `BertFor…::from_pretrained(\"folder\", 2)?`",
     ),
     Habit(
         "optimizer | optimizer = _ | learning_rate | learning_rate = _ | lr | lr = _",

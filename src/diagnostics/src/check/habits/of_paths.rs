@@ -209,8 +209,8 @@ pub(super) const MODULES: &[Module] = &[
             ),
             Habit(
                 "load_model(..) | load(..) | save(..)",
-                "BertForSequenceClassification::from_pretrained(\"folder\", …)?",
-                "`save_pretrained` writes a model as a folder, and `from_pretrained` reads it",
+                "~Sequential::load(\"folder\")?",
+                "`save` writes a model as a folder, and `Sequential::load` or `BertFor…::from_pretrained` reads it",
             ),
             Habit(
                 "no_grad() | enable_grad() | GradientTape()",
