@@ -54,10 +54,11 @@ impl Rule for TruncatedTexts {
             ),
         )
         .fix(match self.call.as_str() {
-            // `predict` takes all that the model takes, and has no such argument.
-            "predict" => format!(
-                "the model takes at most {} tokens: split longer texts if the part that is cut matters",
-                self.max_length
+            // They have no such argument.
+            "predict" | "embed" => format!(
+                "split longer texts if the part that is cut matters, or train with a larger `max_length`: `{}` reads as \
+                 many tokens as the training, or all that the model takes",
+                self.call
             ),
             _ => "raise `max_length` if the part that is cut matters; training time grows with it"
                 .to_owned(),

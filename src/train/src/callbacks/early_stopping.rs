@@ -239,6 +239,7 @@ mod tests {
                 seconds: 0.1,
                 low_is_good: Vec::new(),
                 cut: None,
+                other_length: None,
             }),
             learning_rate: 5e-5,
             seconds: 2.0,

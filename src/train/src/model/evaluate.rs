@@ -14,7 +14,7 @@ use crate::context::warnings::begin_call;
 use crate::model::Model;
 use crate::network::{Files, Network};
 use crate::prepare;
-use crate::report::history::{CutTexts, Evaluation};
+use crate::report::history::{CutTexts, Evaluation, OtherLength};
 use crate::run::watch::new_head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 use crate::step::head::Head;
@@ -62,7 +62,7 @@ impl<N: Network> Model<N> {
             &state.files,
             &state.head_written(),
             data,
-            (plan.max_length, false),
+            (plan.max_length.or(state.trained_length), false),
             "evaluate",
         )?;
         new_head(&state, "evaluate")?;
@@ -82,6 +82,7 @@ impl<N: Network> Model<N> {
         let mut found = evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)?;
         found.predictions.label_names = head.label_names(&state.files);
         found.cut = CutTexts::of(encoded.report());
+        found.other_length = OtherLength::of(plan.max_length, state.trained_length);
         Ok(found)
     }
 }

@@ -77,6 +77,7 @@ impl<N: Network> Model<N> {
             saved_run: None,
             alone: false,
             has_learned: false,
+            trained_length: None,
             unfrozen: Vec::new(),
             by_hand: ByHand::default(),
             ledger: Ledger::open(entry, context.alive()),

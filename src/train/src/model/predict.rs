@@ -16,6 +16,7 @@ use crate::prepare;
 use crate::problem;
 use crate::report::history::CutTexts;
 use crate::report::inspection::ConfusionMatrix;
+use crate::run::state::ModelState;
 use crate::run::watch::new_head;
 use crate::step::head::{Head, most_probable};
 
@@ -160,7 +161,7 @@ impl<N: Network> Model<N> {
                 "predict", "model", name, expects,
             )));
         }
-        let max_length = state.files.max_positions().min(LONGEST);
+        let max_length = read_length(&state);
         let encoded = tokenized(&state.files, &data, max_length)?;
         prepare::report_texts(&state.files, &data, &encoded, "predict")?;
         let cut = CutTexts::of(encoded.report());
@@ -220,6 +221,12 @@ impl<N: Network> Model<N> {
     }
 }
 
+/// The most tokens of a text that are read: `max_length` of the training, or all that the model takes.
+fn read_length<N: Network>(state: &ModelState<N>) -> usize {
+    let all = state.files.max_positions().min(LONGEST);
+    state.trained_length.unwrap_or(all)
+}
+
 /// The tokens that the head of a model is asked about.
 fn tokenized(files: &impl Files, data: &Dataset, max_length: usize) -> Result<Encoded> {
     let tokenizer = files.tokenizer();
@@ -274,6 +281,19 @@ fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
     }
 }
 
+impl Prediction {
+    /// The class that counts. The score is the largest probability, as it was predicted: where it is that no longer, the
+    /// probabilities were edited, such as for an average of models, and the most probable class is what they say now.
+    fn decided(&self) -> Option<usize> {
+        let class = self.class?;
+        let largest = self.probabilities.iter().copied().fold(0.0, f64::max);
+        match self.probabilities.is_empty() || largest == self.score {
+            true => Some(class),
+            false => most_probable(&self.probabilities),
+        }
+    }
+}
+
 impl Predictions {
     /// The label of every text.
     pub fn labels(&self) -> Vec<&str> {
@@ -314,7 +334,7 @@ impl Predictions {
         let class_of = self.classes_of(data);
         for (example, row) in data.examples.iter().zip(&self.rows) {
             let own = class_of(example);
-            let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
+            let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.decided()?));
             let Some(cell) = cell else {
                 let given = assess::row_and_label(example, data);
                 let expects = match classes {

@@ -14,7 +14,7 @@ use crate::report::text::{COLUMNS, table};
 mod evaluation;
 mod named;
 
-pub use evaluation::CutTexts;
+pub use evaluation::{CutTexts, OtherLength};
 use named::Columns;
 
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
@@ -48,6 +48,9 @@ pub struct Evaluation {
     /// The texts that were cut, if any were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutTexts>,
+    /// Where another `max_length` was asked for than that of the training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_length: Option<OtherLength>,
 }
 
 /// One execution: what happened between two returns to the host.
@@ -382,11 +385,7 @@ fn html_table(
     }
     html.push_str("</table>");
     for note in notes {
-        let _ = write!(
-            html,
-            "<div style=\"{NOTE}\">{}</div>",
-            prose(note)
-        );
+        let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(note));
     }
     html
 }
@@ -408,6 +407,7 @@ mod tests {
             seconds: 0.1,
             low_is_good: Vec::new(),
             cut: None,
+            other_length: None,
         };
         let record = EpochRecord {
             epoch: 0,

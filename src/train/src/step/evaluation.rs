@@ -79,6 +79,7 @@ pub(crate) fn evaluate_batches<N: Network>(
         seconds: start.elapsed().as_secs_f64(),
         low_is_good: low_is_good(metrics),
         cut: None,
+        other_length: None,
     })
 }
 

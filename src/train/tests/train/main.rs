@@ -49,6 +49,7 @@ mod strategies;
 mod streams;
 mod support;
 mod token_classification;
+mod trained_length;
 mod unfreezing;
 mod usual_metrics;
 mod watch_rules;

@@ -12,7 +12,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use super::outputs::outputs_of;
-use super::{IntoExamples, LONGEST};
+use super::{IntoExamples, read_length};
 use crate::context::interrupt::Listening;
 use crate::model::Model;
 use crate::network::Files;
@@ -63,7 +63,7 @@ impl Model<SentenceEncoder> {
         let _listening = Listening::begin();
         let mut state = self.state();
         state.ready_for(Data::Held(&data), "embed", origin)?;
-        let max_length = state.files.max_positions().min(LONGEST);
+        let max_length = read_length(&state);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::in_vocabulary(&state.files, &data, &encoded, "embed")?;
         prepare::report_truncated(encoded.report(), "embed")?;

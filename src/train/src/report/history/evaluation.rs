@@ -53,6 +53,40 @@ impl fmt::Display for CutTexts {
     }
 }
 
+/// Another length than the model was trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherLength {
+    /// The most tokens of a text that were read.
+    pub max_length: usize,
+    /// That of the training.
+    pub trained: usize,
+}
+
+impl OtherLength {
+    /// `None` where the training had the same length, or where one of them is not known.
+    pub(crate) fn of(asked: Option<usize>, trained: Option<usize>) -> Option<Self> {
+        let (max_length, trained) = asked.zip(trained)?;
+        (max_length != trained).then_some(Self {
+            max_length,
+            trained,
+        })
+    }
+}
+
+impl fmt::Display for OtherLength {
+    /// `measured with max_length = 32; the model was trained with 128`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            max_length,
+            trained,
+        } = self;
+        write!(
+            f,
+            "measured with max_length = {max_length}; the model was trained with {trained}"
+        )
+    }
+}
+
 impl Evaluation {
     /// The value of a metric, by its name.
     pub fn metric(&self, name: &str) -> Option<f64> {
@@ -85,7 +119,9 @@ impl Evaluation {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.cut.iter().map(CutTexts::to_string).collect()
+        let cut = self.cut.iter().map(CutTexts::to_string);
+        let other = self.other_length.iter().map(OtherLength::to_string);
+        cut.chain(other).collect()
     }
 
     /// One row, as static HTML with inline styles only.

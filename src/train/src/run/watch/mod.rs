@@ -289,6 +289,7 @@ mod tests {
                 seconds: 0.1,
                 low_is_good: Vec::new(),
                 cut: None,
+                other_length: None,
                 predictions: Predicted {
                     labels: labels.to_vec(),
                     predictions: predictions.to_vec(),
