@@ -20,16 +20,18 @@ pub(super) struct Scores {
     counts: [[u64; THRESHOLDS]; 2],
 }
 
-impl Scores {
-    pub fn empty() -> Self {
+impl Default for Scores {
+    fn default() -> Self {
         Self {
             counts: [[0; THRESHOLDS]; 2],
         }
     }
+}
 
+impl Scores {
     /// From [`Self::all`].
     pub fn from_counts(all: &[u64]) -> Self {
-        let mut scores = Self::empty();
+        let mut scores = Self::default();
         let counts = scores.counts.iter_mut().flatten();
         counts.zip(all).for_each(|(count, &other)| *count = other);
         scores
@@ -65,7 +67,7 @@ pub(super) fn exact(pairs: &[(f64, f64)]) -> Option<f64> {
     // A stable sort takes the two ordered runs of a tally as they are.
     scored.sort_by(|(score, _), (other, _)| score.total_cmp(other));
     let (mut below, mut ones, mut twice_area) = (0_u128, 0_u128, 0_u128);
-    // −0 and 0 are one score, though `total_cmp` tells them apart.
+    // −0 and 0 are one score, which `total_cmp` orders.
     for equal in scored.chunk_by(|(score, _), (other, _)| score == other) {
         let own_ones = equal.iter().filter(|(_, is_one)| *is_one).count() as u128;
         let own_zeros = equal.len() as u128 - own_ones;
@@ -106,7 +108,7 @@ mod tests {
 
     #[track_caller]
     fn check(zeros: &[f64], ones: &[f64], expected: Option<f64>) {
-        let mut scores = Scores::empty();
+        let mut scores = Scores::default();
         zeros.iter().for_each(|&score| scores.add(false, score));
         ones.iter().for_each(|&score| scores.add(true, score));
         match (of(&scores), expected) {
@@ -148,7 +150,7 @@ mod tests {
 
     /// 100 scores near ½, some of them equal, where Keras's thresholds are too far apart.
     #[test]
-    fn scores_near_one_half_are_told_apart() {
+    fn scores_near_one_half_are_different_scores() {
         let pair = |row: u32| {
             let label = f64::from(u8::from((row * 31 + row / 7).is_multiple_of(3)));
             let score = 0.5 + f64::from(row * 7919 % 41) * 1e-4 - label * 1e-3;
@@ -158,7 +160,7 @@ mod tests {
         let expected = by_pairs(&pairs);
         let found = exact(&pairs).expect("both classes");
         assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        let mut scores = Scores::empty();
+        let mut scores = Scores::default();
         (pairs.iter()).for_each(|&(label, score)| scores.add(label > 0.5, score));
         let of_keras = of(&scores).expect("both classes");
         assert!((found - of_keras).abs() > 0.01, "{found} {of_keras}");
@@ -196,7 +198,7 @@ mod tests {
     fn it_is_the_sum_of_trapezoids() {
         let score = |index: u32| f64::from(index * 7919 % 1000) / 999.0;
         let is_one = |index: u32| (index * 31 + index / 7).is_multiple_of(3);
-        let mut scores = Scores::empty();
+        let mut scores = Scores::default();
         (0..500).for_each(|index| scores.add(is_one(index), score(index)));
         let thresholds = (0..THRESHOLDS).map(|index| match index {
             0 => -1e-7,

@@ -44,8 +44,7 @@ pub struct Tally {
     pub(super) of_logits: bool,
     /// Whether outputs are margins, which labels of −1 and 1 are compared with as they are.
     pub(super) of_margins: bool,
-    /// Whether the pairs are kept beside the classes: labels and probabilities of class 1, or margins, for distances of the
-    /// two and for the exact area under the curve.
+    /// Whether pairs are kept beside the classes: labels and probabilities, or margins, for distances and `auc`.
     pub(super) keeps_pairs: bool,
     /// How often each rank was that of the label; empty where nobody asks.
     pub(super) ranks: Vec<u64>,
@@ -138,11 +137,10 @@ impl Tally {
         }
         if self.classes == 2 {
             self.keeps_pairs |= needs(|metric| *metric == Metric::Auc);
-            let of_thresholds = needs(|metric| *metric == Metric::KerasAuc);
-            self.scores = of_thresholds.then(|| Box::new(Scores::empty()));
+            self.scores = needs(|metric| *metric == Metric::KerasAuc).then(Box::default);
         }
-        let ranks = needs(|it| matches!(it, Metric::TopKAccuracy { .. }));
-        if self.threshold.is_none() && self.classes > 0 && ranks {
+        let by_rank = self.threshold.is_none() && self.classes > 0;
+        if by_rank && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
             // The last is for outputs that are not finite.
             self.ranks = vec![0; self.classes + 1];
         }
