@@ -727,6 +727,11 @@ fn a_call_is_put_right_by_its_ways_out() {
         ),
         (
             "SC0125",
+            "let l = SparseCategoricalCrossentropy(from_logits = true, label_smoothing = 0.1);",
+            "let l = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1);",
+        ),
+        (
+            "SC0125",
             "Dataset::tsv(path = \"a.tsv\")?",
             "Dataset::tsv(\"a.tsv\")?",
         ),
