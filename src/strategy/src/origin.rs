@@ -59,7 +59,7 @@ impl Origin {
         match self.cell {
             Some(_) if self.cell == current_cell() => BuiltAt::Here(line),
             Some(number) => BuiltAt::Cell { number, line },
-            None => BuiltAt::File(self.to_string()),
+            None => BuiltAt::Program(Some(self.to_string())),
         }
     }
 }

@@ -40,8 +40,8 @@ pub enum BuiltAt {
         /// The line there, counted from 1.
         line: Option<usize>,
     },
-    /// In a program: `src/main.rs:7`.
-    File(String),
+    /// In a program, `src/main.rs:7`; `None` where a model is built by the call itself.
+    Program(Option<String>),
     /// Not known: only the text of the call is.
     #[default]
     Unknown,
@@ -64,7 +64,7 @@ impl BuiltAt {
                 line: Some(line),
             } => Some(format!("cell {number}, line {line}")),
             Self::Cell { number, line: None } => Some(format!("cell {number}")),
-            Self::File(place) => Some(place.clone()),
+            Self::Program(place) => place.clone(),
             Self::Here(_) | Self::Unknown => None,
         }
     }
@@ -84,7 +84,7 @@ impl BuiltAt {
             Self::Here(_) if !strategy.is_made_here => {
                 format!("{before}write `%%scope {code}` as the first line of this cell")
             }
-            Self::Here(_) | Self::File(_) => format!(
+            Self::Here(_) | Self::Program(_) => format!(
                 "{before}build and compile the model inside the scope: \
                  `scope!({code}, {{ let model = …; compile!(model, …)?; }});`"
             ),

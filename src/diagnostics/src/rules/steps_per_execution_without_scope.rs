@@ -41,7 +41,7 @@ impl StepsPerExecutionWithoutScope {
         }
         let make = format!("let strategy = OneDeviceStrategy::new({})?;", self.device);
         match &self.built {
-            BuiltAt::File(_) => format!(
+            BuiltAt::Program(_) => format!(
                 "build and compile the model in a scope, one device is enough: `{make}`, then \
                  `scope!(strategy, {{ let model = …; compile!(model, …)?; }});`"
             ),

@@ -8,7 +8,7 @@ use stratoscope_diagnostics::rules::{
     StepsPerExecutionWithoutScope, StrategyName,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::{LogicalDevice, Origin, PlacementReport, Strategy, scope};
+use stratoscope_strategy::{LogicalDevice, Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
@@ -278,10 +278,8 @@ fn built_at<N: Network>(state: &ModelState<N>) -> BuiltAt {
     let records = state.step.replicas.records();
     match records.first() {
         Some(record) => record.origin.built_at(),
-        None => match Origin::current().built_at() {
-            BuiltAt::Here(_) => BuiltAt::Here(None),
-            elsewhere => elsewhere,
-        },
+        None if origin::current_cell().is_some() => BuiltAt::Here(None),
+        None => BuiltAt::Program(None),
     }
 }
 
