@@ -45,7 +45,12 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
         if translation.is_torch {
             card.why.push(pointer().to_owned());
         }
-        card.message = "nothing to import: this cell of Python has nothing to do here".to_owned();
+        let what = if source.contains("import ") {
+            "nothing to import"
+        } else {
+            "nothing to do"
+        };
+        card.message = format!("{what}: what this cell of Python sets up is not needed here");
         let mut diagnostics = vec![card];
         diagnostics.extend(translation.findings.iter().cloned());
         return diagnostics;
@@ -140,16 +145,21 @@ fn by_text(lines: impl Iterator<Item = (usize, String)>) -> Vec<(String, String)
     named.collect()
 }
 
-/// The first line that is no comment.
+/// The first line that is no comment, up to a length that can be read.
 fn first_statement(source: &str) -> CellSpan {
+    const MAX_CHARACTERS: usize = 200;
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         let code = line.trim();
         if !code.is_empty() && !code.starts_with('#') {
             let indent = line.len() - line.trim_start().len();
+            let length = code
+                .char_indices()
+                .nth(MAX_CHARACTERS)
+                .map_or(code.len(), |(at, _)| at);
             return CellSpan {
                 start: start + indent,
-                end: start + indent + code.len(),
+                end: start + indent + length,
             };
         }
         start += line.len();

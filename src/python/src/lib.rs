@@ -4,6 +4,7 @@
 //! (`model`), finds what our rules know as mistakes, with their places in the Python text (`rules`), and writes the
 //! same program as a cell of a notebook, each line with the lines that it stands for (`translate`). What has no
 //! counterpart is named with its line and left out; nothing is guessed. `card` shows all of it.
+//! Whether a text that parses as Python is meant as Python, [`reading`] tells (`signs`).
 //!
 //! ```
 //! let cell = "model.compile(optimizer='adam', loss='mse')\nmodel.fit(train, epochs=3)";

@@ -45,6 +45,8 @@ pub enum Kind {
     Index(Box<Value>, Box<Value>),
     /// `function(…)`.
     Call(Box<Call>),
+    /// `start:end` of an index.
+    Slice(Option<Box<Value>>, Option<Box<Value>>),
     /// `-value`, `not value`.
     Unary(&'static str, Box<Value>),
     /// `a + b`, `a < b`, `a and b`.
@@ -115,6 +117,10 @@ pub enum StatementKind {
     Return(Option<Value>),
     /// `raise …`.
     Raise,
+    /// `assert condition, text`.
+    Assert(Value, Option<Value>),
+    /// `del a, b`.
+    Delete(Vec<Value>),
     /// `pass`, a text that documents.
     Nothing,
     /// `break`, `continue`.
@@ -282,6 +288,11 @@ impl Value {
                 a.visit(see);
                 b.visit(see);
             }
+            Kind::Slice(start, end) => {
+                for bound in [start, end].into_iter().flatten() {
+                    bound.visit(see);
+                }
+            }
             Kind::Call(call) => {
                 call.function.visit(see);
                 call.arguments.iter().for_each(|value| value.visit(see));
@@ -328,6 +339,10 @@ impl Statement {
             StatementKind::With(items, _) => items.iter().map(|(value, _)| value).collect(),
             StatementKind::For(target, items, _) => vec![target, items],
             StatementKind::While(condition, _) => vec![condition],
+            StatementKind::Assert(condition, text) => {
+                std::iter::once(condition).chain(text.as_ref()).collect()
+            }
+            StatementKind::Delete(targets) => targets.iter().collect(),
             StatementKind::If(branches) => {
                 branches.iter().filter_map(|(it, _)| it.as_ref()).collect()
             }

@@ -50,12 +50,14 @@ pub fn reading(text: &str, known: &Known) -> Option<Reading> {
             known,
             bound: BTreeSet::new(),
             sign: Sign::Spelling,
+            is_rust: false,
         };
         signs.visit_body(&module.body);
-        Some(Reading {
+        let reading = Reading {
             sign: signs.sign,
             ends: module.body.iter().map(|it| it.end().to_usize()).collect(),
-        })
+        };
+        (!signs.is_rust).then_some(reading)
     })
 }
 
@@ -66,6 +68,16 @@ struct Signs<'a> {
     /// Names that the text gives values to.
     bound: BTreeSet<String>,
     sign: Sign,
+    /// It says what only Rust says.
+    is_rust: bool,
+}
+
+fn is_type_of_rust(annotation: &Expr) -> bool {
+    const TYPES: &[&str] = &[
+        "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
+        "String",
+    ];
+    matches!(annotation, Expr::Name(it) if TYPES.contains(&it.id.as_str()))
 }
 
 impl Signs<'_> {
@@ -109,6 +121,8 @@ impl<'a> Visitor<'a> for Signs<'_> {
                 }
                 _ => {}
             },
+            // `x: i32 = 5` lacks its `let`.
+            Stmt::AnnAssign(it) if is_type_of_rust(&it.annotation) => self.is_rust = true,
             Stmt::Pass(_) => self.see(Sign::Words),
             Stmt::Expr(_)
             | Stmt::Return(_)
@@ -134,12 +148,12 @@ impl<'a> Visitor<'a> for Signs<'_> {
             | Expr::If(_)
             | Expr::Named(_)
             | Expr::Slice(_)
-            | Expr::Set(_)
             | Expr::Await(_)
             | Expr::Yield(_)
             | Expr::YieldFrom(_)
-            | Expr::Starred(_)
             | Expr::EllipsisLiteral(_) => self.see(Sign::Syntax),
+            // `{ x }` and `*x` are Rust too.
+            Expr::Set(_) | Expr::Starred(_) => self.see(Sign::Words),
             Expr::Dict(it) if !it.items.is_empty() => self.see(Sign::Syntax),
             Expr::Tuple(it) if !it.parenthesized => self.see(Sign::Syntax),
             Expr::BinOp(it) => match it.op {
@@ -216,6 +230,9 @@ mod tests {
             ("[len(t) for t in texts]", Some(Sign::Syntax)),
             ("x[1:3]", Some(Sign::Syntax)),
             ("f(**options)", Some(Sign::Syntax)),
+            ("{ x }", Some(Sign::Words)),
+            ("x: i32 = 5", None),
+            ("x: int = 5", Some(Sign::Syntax)),
             ("let x = 1;", None),
             ("f(x)?;", None),
             ("compile!(model)", None),

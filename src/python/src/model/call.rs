@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_diagnostics::CellSpan;
 
-use super::Value;
+use super::{Kind, Value};
 
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Call {
     pub keywords: Vec<Keyword>,
     /// The first of `*values` and `**values` among them.
     pub starred: Option<CellSpan>,
+    /// The name of the only `**values`.
+    pub spread: Option<String>,
     /// The call.
     pub span: CellSpan,
     /// The arguments that the translation has looked at.
@@ -113,6 +115,7 @@ impl Call {
             arguments: Vec::new(),
             keywords,
             starred: self.starred,
+            spread: self.spread.clone(),
             span: self.span,
             seen: self.seen.clone(),
         })
@@ -134,5 +137,30 @@ impl Call {
         let value = self.arguments.get(place)?;
         self.seen.add(value);
         Some(value)
+    }
+}
+
+impl Value {
+    /// Calls `change` with every call in this value, but for those in lambdas and loops.
+    pub fn change_calls(&mut self, change: &mut dyn FnMut(&mut Call)) {
+        match &mut self.kind {
+            Kind::List(values) | Kind::Tuple(values) => {
+                values.iter_mut().for_each(|it| it.change_calls(change));
+            }
+            Kind::Attribute(value, _) | Kind::Unary(_, value) => value.change_calls(change),
+            Kind::Index(a, b) | Kind::Binary(a, _, b) => {
+                a.change_calls(change);
+                b.change_calls(change);
+            }
+            Kind::Call(call) => {
+                change(call.as_mut());
+                call.function.change_calls(change);
+                let named = call.keywords.iter_mut().map(|keyword| &mut keyword.value);
+                for value in call.arguments.iter_mut().chain(named) {
+                    value.change_calls(change);
+                }
+            }
+            _ => {}
+        }
     }
 }

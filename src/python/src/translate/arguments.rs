@@ -3,9 +3,10 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::thing::Thing;
 use super::{Translator, Why};
 use crate::Idle;
-use crate::model::{Call, Kind, Statement, StatementKind, Value};
+use crate::model::{Call, Keyword, Kind, Statement, StatementKind, Value};
 
 /// Arguments that set nothing here, whatever call they stand in.
 const IDLE: &[(&[&str], &str)] = &[
@@ -97,7 +98,6 @@ pub(crate) fn without_effect(name: &str, value: &Value) -> Option<&'static str> 
         ("reshuffle_each_iteration", Kind::Bool(true)) => {
             Some("`fit!` shuffles in a new order in every epoch")
         }
-        ("drop_remainder", Kind::Bool(false)) => Some("no batch is dropped"),
         ("dtype", _) if is_float(value) => Some("numbers are float32"),
         _ => IDLE
             .iter()
@@ -126,13 +126,51 @@ impl Translator<'_> {
         let mut found = None;
         for value in statement.values() {
             value.visit(&mut |inner| {
-                found = found.or(inner.call().and_then(|call| call.starred));
+                let call = inner.call().filter(|call| call.starred.is_some());
+                found = found.or(call);
             });
         }
-        match found {
-            Some(span) => Err(format!("`{}` is not written out", self.source(span))),
-            None => Ok(()),
+        let Some((call, span)) = found.and_then(|call| Some((call, call.starred?))) else {
+            return Ok(());
+        };
+        let missing = call.spread.as_deref().and_then(|name| self.missing(name));
+        Err(missing.unwrap_or_else(|| format!("`{}` is not written out", self.source(span))))
+    }
+
+    /// The statement with the items of a dictionary of the cell in place of `**options`.
+    pub(crate) fn spread_out(&self, statement: &Statement) -> Option<Statement> {
+        let mut has_spread = false;
+        for value in statement.values() {
+            value.visit(&mut |inner| {
+                has_spread |= inner.call().is_some_and(|call| call.spread.is_some());
+            });
         }
+        if !has_spread {
+            return None;
+        }
+        let mut statement = statement.clone();
+        let (StatementKind::Assign(_, value) | StatementKind::Expression(value)) =
+            &mut statement.kind
+        else {
+            return None;
+        };
+        let mut is_changed = false;
+        value.change_calls(&mut |call| {
+            let name = call.spread.as_deref();
+            if let Some(Thing::Dict(items)) = name.and_then(|name| self.things.get(name)) {
+                let given = items.iter().map(|(name, value)| Keyword {
+                    name: name.clone(),
+                    name_span: value.span,
+                    span: value.span,
+                    drop_span: value.span,
+                    value: value.clone(),
+                });
+                call.keywords.extend(given);
+                (call.starred, call.spread) = (None, None);
+                is_changed = true;
+            }
+        });
+        is_changed.then_some(statement)
     }
 
     /// Names the arguments of a translated statement that nobody has looked at.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::see_whole;
+use super::callback::folder;
 use super::compile::Around;
 use super::thing::Thing;
 use super::{Translator, Why, text};
@@ -38,6 +40,8 @@ impl Translator<'_> {
             }
             let wraps = matches!(moved.get(&statement.span.start), Some(Place::AroundCompile));
             let depth = self.depth;
+            let spread = self.spread_out(statement);
+            let statement = spread.as_ref().unwrap_or(statement);
             let written = self
                 .written_out(statement)
                 .and_then(|()| self.statement(statement, wraps));
@@ -139,6 +143,16 @@ impl Translator<'_> {
             StatementKind::Class(it) => self.class(it, span),
             StatementKind::Return(_) => Err("`return` stands in a function only".to_owned()),
             StatementKind::Raise => Err("errors are values here: `?` returns one".to_owned()),
+            StatementKind::Assert(condition, text) => {
+                let condition = self.condition(condition)?.rust;
+                let text = match text {
+                    Some(text) => format!(", \"{{}}\", {}", self.value(text)?),
+                    None => String::new(),
+                };
+                self.push(format!("assert!({condition}{text});"), span);
+                Ok(())
+            }
+            StatementKind::Delete(targets) => self.delete(targets, span),
             StatementKind::Leave(word) => {
                 self.push(format!("{word};"), span);
                 Ok(())
@@ -156,11 +170,47 @@ impl Translator<'_> {
         }
     }
 
+    /// `model.save("net.keras")`: a folder with the layers and their weights.
+    fn save(&mut self, model: &Value, call: &Call, span: CellSpan) -> Result<(), Why> {
+        let rust = self.model_name(model)?;
+        self.needs_compile(model)?;
+        let path = call.argument("filepath", 0).ok_or("it names no file")?;
+        let folder = match path.text() {
+            Some(path) => text::text(&folder(path)),
+            None => self.value(path)?,
+        };
+        self.note(
+            path.span,
+            format!("{folder} is a folder, which holds the layers with their weights; files of Keras are others"),
+        );
+        self.push(format!("{rust}.save({folder})?;"), span);
+        Ok(())
+    }
+
+    /// `del a, b`: the values end.
+    fn delete(&mut self, targets: &[Value], span: CellSpan) -> Result<(), Why> {
+        let mut written = Vec::new();
+        for target in targets {
+            let name = target.name().ok_or("only names are deleted here")?;
+            self.keeps_outside(name)?;
+            written.push(format!("drop({});", self.name(name)?.rust));
+        }
+        for line in written {
+            self.push(line, span);
+        }
+        Ok(())
+    }
+
     /// A value alone: a call of something that acts.
     fn expression(&mut self, value: &Value, span: CellSpan, wraps: bool) -> Result<(), Why> {
         let Some(call) = value.call() else {
             return self.shown(value, span);
         };
+        if let Some(why) = self.sets_up_python(value) {
+            see_whole(value);
+            self.idle(span, why);
+            return Ok(());
+        }
         if let Some(full) = self.names.full(&call.function) {
             return self.library_call(&full, call, span);
         }
@@ -254,8 +304,9 @@ impl Translator<'_> {
                 self.push(format!("{model}.save_pretrained({folder})?;"), span);
                 Ok(())
             }
-            "save" | "save_weights" | "load_weights" => Err(
-                "`checkpoint = \"folder\"` of `fit!` saves the weights, `model.save_pretrained(\"folder\")?` those of BERT".to_owned(),
+            "save" | "save_weights" => self.save(object, call, span),
+            "load_weights" => Err(
+                "`Sequential::load(\"folder\")?` loads a model with its weights, and `from_pretrained` those of BERT".to_owned(),
             ),
             _ => self.shown(value, span),
         }

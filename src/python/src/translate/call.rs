@@ -1,11 +1,12 @@
 //! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
 
-use super::arguments::{is_float, is_int};
+use super::arguments::{is_float, is_int, see_whole};
+use super::callback::folder;
 use super::number::Typed;
 use super::pretrained::{POINTER, is_config};
 use super::source::Loaded;
 use super::steps::SPLIT;
-use super::thing::{CallbackKind, Pipeline, Splits, Thing};
+use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
@@ -24,6 +25,7 @@ impl Translator<'_> {
             && super::tape::is_zero(call)
         {
             // The sum of gradients that `fit!` makes for itself.
+            see_whole(value);
             return Ok((String::new(), Thing::Folded));
         }
         if self.is_data(value) || self.loaded_name(value) {
@@ -52,6 +54,10 @@ impl Translator<'_> {
                 let rust = match (&value.kind, &thing) {
                     (Kind::Name(_), Thing::Int(_) | Thing::Float | Thing::Bool) => typed.rust,
                     (Kind::Name(_), _) => format!("{}.clone()", typed.rust),
+                    // The values of a history, or an element of a list, stay where they are.
+                    (Kind::Index(..), Thing::Value) if typed.rust.ends_with(']') => {
+                        format!("{}.clone()", typed.rust)
+                    }
                     _ => typed.rust,
                 };
                 Ok((rust, thing))
@@ -119,6 +125,9 @@ impl Translator<'_> {
             let (rust, facts) = self.sequential(layers, input, call.span)?;
             return Ok((rust, Thing::Model(facts)));
         }
+        if full == "keras.load_model" {
+            return self.loaded_model(call);
+        }
         if let Some(class) = full.strip_prefix("keras.layers.") {
             let class = class.rsplit('.').next().unwrap_or_default().to_owned();
             return Ok((String::new(), Thing::Layer(self.layer(&class, call)?)));
@@ -159,6 +168,29 @@ impl Translator<'_> {
         self.other_library(full, call)
     }
 
+    /// `tf.keras.models.load_model("net.keras")`.
+    fn loaded_model(&mut self, call: &Call) -> Result<Made, Why> {
+        let path = call.argument("filepath", 0).ok_or("it names no file")?;
+        let folder = match path.text() {
+            Some(path) => text::text(&folder(path)),
+            None => self.value(path)?,
+        };
+        self.note(
+            path.span,
+            "`load` reads what `model.save` has written here, and `compile!` sets its loss and optimizer again; files of Keras are others",
+        );
+        let facts = ModelFacts {
+            span: call.span,
+            is_bert: false,
+            activation: None,
+            outputs: None,
+            is_built: true,
+            scope: self.scopes.last().cloned(),
+            compiled: None,
+        };
+        Ok((format!("Sequential::load({folder})?"), Thing::Model(facts)))
+    }
+
     fn other_library(&mut self, full: &str, call: &Call) -> Result<Made, Why> {
         let first = full.split('.').next().unwrap_or_default();
         let is_array = matches!(
@@ -190,6 +222,9 @@ impl Translator<'_> {
                 "there is no `create_optimizer` here; `AdamW::new(warmup_linear(5e-5, 0.1))` warms up and decays over \
                  the run"
                     .to_owned()
+            }
+            "numpy" if full.ends_with(".argmax") => {
+                "predictions have their classes: `model.predict(…)?.labels()`".to_owned()
             }
             "numpy" => "there is no numpy here; `make_classification(rows, features, classes, seed)?` and \
                         `make_regression(rows, features, seed)?` make data to try"
@@ -223,7 +258,7 @@ impl Translator<'_> {
                     let given = given.ok_or_else(|| format!("it gets no `{name}`"))?;
                     values.push(self.value(given)?);
                 }
-                let facts = super::thing::ModelFacts {
+                let facts = ModelFacts {
                     scope: self.scopes.last().cloned(),
                     span: call.span,
                     ..facts

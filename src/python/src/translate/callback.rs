@@ -345,7 +345,7 @@ impl Translator<'_> {
 }
 
 /// A folder by the name of a checkpoint file: `best.keras` is `best`.
-fn folder(path: &str) -> String {
+pub(crate) fn folder(path: &str) -> String {
     let plain = path.split('{').next().unwrap_or_default();
     let plain = plain.trim_end_matches(['-', '_', '.', '/']);
     let plain = plain.strip_suffix(".weights.h5").unwrap_or(plain);

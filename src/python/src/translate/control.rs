@@ -19,6 +19,15 @@ impl Translator<'_> {
         body: &[Statement],
         span: CellSpan,
     ) -> Result<(), Why> {
+        let is_open = |(value, _): &(Value, Option<Value>)| {
+            value.call().and_then(|call| call.function.name()) == Some("open")
+        };
+        if items.iter().any(is_open) {
+            return Err(
+                "`std::fs::read_to_string(\"…\")?` reads a text, `std::fs::write(\"…\", text)?` writes one"
+                    .to_owned(),
+            );
+        }
         let [(value, None)] = items else {
             return Err("`with` is translated for `strategy.scope()`".to_owned());
         };

@@ -101,6 +101,7 @@ impl Translator<'_> {
                 false => self.argument_of(name, keyword, &mut parts),
             }
         }
+        self.set_by_data(call, names, &data);
         self.of_pipeline(name, &data, &mut parts);
         if name == "fit"
             && let Some(seed) = self.seed.clone()
@@ -118,6 +119,24 @@ impl Translator<'_> {
             &parts,
             "",
         ))
+    }
+
+    /// Names what a pipeline decides whatever the call says.
+    fn set_by_data(&mut self, call: &Call, names: &[&str], data: &Pipeline) {
+        let place = |name: &str| {
+            names
+                .iter()
+                .position(|it| *it == name)
+                .unwrap_or(usize::MAX)
+        };
+        if let (Some(_), Some(given)) =
+            (&data.batch, call.written("batch_size", place("batch_size")))
+        {
+            self.idle(given, "the data set is in batches already");
+        }
+        if let (Some(_), Some(given)) = (data.shuffle, call.written("shuffle", place("shuffle"))) {
+            self.idle(given, "the data set decides on its order");
+        }
     }
 
     /// What the pipeline of a data set says about `fit!`.

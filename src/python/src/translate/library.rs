@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::CellSpan;
 
-use super::arguments::see_whole;
 use super::block::{Place, mentions};
 use super::thing::Thing;
 use super::{Translator, Why, text};
-use crate::model::{Call, Statement, StatementKind, Value};
+use crate::model::{Call, Kind, Statement, StatementKind, Value};
 
 impl Translator<'_> {
     /// A call of a library that makes nothing.
@@ -49,14 +48,6 @@ impl Translator<'_> {
                 let plot = format!("{}.plot()", self.history_of(call));
                 Err(format!("the curves of a run are drawn by `{plot}`"))
             }
-            _ if full.starts_with("tensorflow.get_logger")
-                || full.starts_with("warnings.")
-                || full.starts_with("logging.") =>
-            {
-                see_whole(&call_value(call));
-                self.idle(span, "`%warnings` sets what is shown");
-                Ok(())
-            }
             "set_logical_device_configuration" | "set_virtual_device_configuration" => Err(
                 "logical devices are made by the strategy: `MirroredStrategy::logical(2)?`"
                     .to_owned(),
@@ -64,6 +55,7 @@ impl Translator<'_> {
             _ => {
                 let (rust, thing) = self.made(&call_value(call))?;
                 match rust.is_empty() {
+                    true if matches!(thing, Thing::Folded) => Ok(()),
                     true => Err(format!(
                         "{} that no name is given to does nothing",
                         thing.word()
@@ -74,6 +66,55 @@ impl Translator<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Why a call sets nothing here: it sets up a library of Python, or prints the version of one.
+    pub(crate) fn sets_up_python(&self, value: &Value) -> Option<&'static str> {
+        const SETUP: &[&str] = &[
+            "tensorflow.get_logger",
+            "tensorflow.autograph.set_verbosity",
+            "tensorflow.config.optimizer.",
+            "tensorflow.config.threading.",
+            "keras.backend.clear_session",
+            "keras.utils.disable_interactive_logging",
+            "keras.utils.enable_interactive_logging",
+            "matplotlib.pyplot.style.",
+            "matplotlib.pyplot.rcParams",
+            "matplotlib.use",
+            "seaborn.set",
+            "pandas.set_option",
+            "numpy.set_printoptions",
+            "transformers.logging.",
+            "transformers.utils.logging.",
+            "datasets.logging.",
+            "warnings.",
+            "logging.",
+            "gc.collect",
+        ];
+        let (mut is_setup, mut is_version) = (false, false);
+        let is_print = value
+            .call()
+            .is_some_and(|call| call.function.name() == Some("print"));
+        value.visit(&mut |inner| {
+            if let Kind::Attribute(_, name) = &inner.kind {
+                is_version |= is_print && name == "__version__";
+            }
+        });
+        // `tf.get_logger().setLevel("ERROR")`.
+        let mut called = value.call();
+        while let Some(call) = called {
+            let full = self.names.full(&call.function).unwrap_or_default();
+            is_setup |= SETUP.iter().any(|start| full.starts_with(start));
+            called = match &call.function.kind {
+                Kind::Attribute(object, _) => object.call(),
+                _ => None,
+            };
+        }
+        match (is_setup, is_version) {
+            (true, _) => Some("it sets up a library of Python"),
+            (_, true) => Some("libraries of Python have no version here"),
+            _ => None,
         }
     }
 
@@ -120,7 +161,7 @@ impl Translator<'_> {
         if let Err(why) = self.keeps_outside(&name) {
             return Some(Err(why));
         }
-        let layer = call.arguments.first()?;
+        let layer = call.argument("layer", 0)?;
         Some(self.listed_layer(layer).map(|made| {
             match made {
                 Thing::Layer(layer) => layers.push(layer),
@@ -250,7 +291,7 @@ impl Translator<'_> {
 fn call_value(call: &Call) -> Value {
     Value {
         span: call.span,
-        kind: crate::model::Kind::Call(Box::new(call.clone())),
+        kind: Kind::Call(Box::new(call.clone())),
     }
 }
 

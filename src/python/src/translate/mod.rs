@@ -15,6 +15,7 @@ mod control;
 mod data;
 mod fit;
 mod function;
+mod index;
 mod layer;
 mod library;
 mod loss;

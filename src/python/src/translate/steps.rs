@@ -49,10 +49,9 @@ impl Translator<'_> {
                     .argument("batch_size", 0)
                     .ok_or("`batch` has no size")?;
                 data.batch = Some(self.size_of_batch(size)?);
-                let drops = call.argument("drop_remainder", 1);
-                if drops.is_some_and(|it| it.kind == Kind::Bool(true)) {
-                    self.note(
-                        call.span,
+                if let Some(drops) = call.written("drop_remainder", 1) {
+                    self.idle(
+                        drops,
                         "a short last batch is not dropped here: it counts by its examples",
                     );
                 }
@@ -211,6 +210,7 @@ impl Translator<'_> {
                         arguments: Vec::new(),
                         keywords: Vec::new(),
                         starred: None,
+                        spread: None,
                         span: call.span,
                         seen: call.seen.clone(),
                     })

@@ -68,6 +68,8 @@ pub(crate) enum Thing {
     List,
     /// A value that is translated and no more is known of.
     Value,
+    /// A dictionary with texts as keys, whose values stand where they are read.
+    Dict(Vec<(String, Value)>),
     /// `tf.data.Options`, with its policy for workers.
     Options(Option<&'static str>),
     /// Nothing is made for it: what it stands for is part of something else.
@@ -202,6 +204,7 @@ impl Thing {
             Self::Text => "a text",
             Self::Bool => "a condition",
             Self::Texts | Self::List => "a list",
+            Self::Dict(_) => "a dictionary",
             Self::Value | Self::Options(_) | Self::Folded | Self::Missing(_) => "a value",
         }
     }

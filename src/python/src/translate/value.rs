@@ -67,6 +67,9 @@ impl Translator<'_> {
             Kind::Call(call) => self.function_of_python(value, call),
             Kind::Attribute(object, name) => self.attribute(object, name),
             Kind::Index(object, index) => self.index(object, index),
+            Kind::Slice(..) => {
+                Err("a range of an index is translated for lists of the cell only".to_owned())
+            }
             Kind::Dict(_) => Err("a dictionary has no counterpart in this place".to_owned()),
             Kind::Comprehension(_) => Err("a list made by a loop is not translated".to_owned()),
             Kind::Lambda(..) => Err("the types of a lambda's values are not known".to_owned()),
@@ -90,6 +93,7 @@ impl Translator<'_> {
                 | Thing::Splits(..)
                 | Thing::Callbacks(_)
                 | Thing::Config(_)
+                | Thing::Dict(_)
                 | Thing::Encodings(_)
                 | Thing::Step(_)),
             ) => {
@@ -106,7 +110,8 @@ impl Translator<'_> {
                     return Ok(Typed::new(rust.clone(), kind_of_literal(rust)));
                 }
                 self.free(name, "")?;
-                Type::Unknown
+                let known = self.known.variables.get(name);
+                known.map_or(Type::Unknown, |kind| type_of(kind))
             }
         };
         Ok(Typed::new(text::name(name), kind))
@@ -168,45 +173,14 @@ impl Translator<'_> {
                     Type::Int,
                 ))
             }
-            (Some(Thing::History), _) => {
-                Err("the values of a history are in `history.epochs`".to_owned())
-            }
+            (Some(Thing::History), _) => Err(
+                "the values of a history are found by their names: `history[\"loss\"]`".to_owned(),
+            ),
             (Some(Thing::Missing(_)), _) => {
                 self.value(object)?;
                 Err(format!("`.{name}` is not translated"))
             }
             _ => Err(format!("`.{name}` has no counterpart here")),
-        }
-    }
-
-    fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
-        if let Kind::Attribute(owner, name) = &object.kind
-            && name == "history"
-            && owner.name().is_some()
-        {
-            return Err(
-                "the values of a history are in `history.epochs`, and `history.plot()` draws them"
-                    .to_owned(),
-            );
-        }
-        match (
-            object.name().and_then(|it| self.things.get(it)),
-            index.integer(),
-        ) {
-            (Some(Thing::List | Thing::Texts), Some(at)) if at >= 0 => {
-                let object = self.value(object)?;
-                Ok(Typed::new(format!("{object}[{at}]"), Type::Unknown))
-            }
-            _ => {
-                let mut missing = None;
-                object.visit(&mut |inner| {
-                    let found = inner.name().and_then(|name| self.missing(name));
-                    missing = missing.take().or(found);
-                });
-                Err(missing.unwrap_or_else(|| {
-                    "an index is translated for lists of the cell only".to_owned()
-                }))
-            }
         }
     }
 
@@ -365,6 +339,19 @@ impl Translator<'_> {
 fn see_format(value: &Value) {
     if let Some((_, call)) = value.method("format") {
         call.see_all();
+    }
+}
+
+/// The type of a variable of the notebook.
+fn type_of(kind: &str) -> Type {
+    match kind {
+        "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize" => {
+            Type::Int
+        }
+        "f32" | "f64" => Type::Float,
+        "bool" => Type::Bool,
+        "String" | "&str" | "&'static str" => Type::Text,
+        _ => Type::Unknown,
     }
 }
 
