@@ -31,6 +31,8 @@ pub enum Sign {
 pub struct Reading {
     /// The clearest sign.
     pub sign: Sign,
+    /// It has `and`, `or`, `not` or `is`, which no Rust has.
+    pub has_operators: bool,
     /// The bytes where its statements end.
     pub ends: Vec<usize>,
 }
@@ -50,11 +52,13 @@ pub fn reading(text: &str, known: &Known) -> Option<Reading> {
             known,
             bound: BTreeSet::new(),
             sign: Sign::Spelling,
+            has_operators: false,
             is_rust: false,
         };
         signs.visit_body(&module.body);
         let reading = Reading {
             sign: signs.sign,
+            has_operators: signs.has_operators,
             ends: module.body.iter().map(|it| it.end().to_usize()).collect(),
         };
         (!signs.is_rust).then_some(reading)
@@ -68,6 +72,8 @@ struct Signs<'a> {
     /// Names that the text gives values to.
     bound: BTreeSet<String>,
     sign: Sign,
+    /// `and`, `or`, `not`, `is`.
+    has_operators: bool,
     /// It says what only Rust says.
     is_rust: bool,
 }
@@ -162,11 +168,17 @@ impl<'a> Visitor<'a> for Signs<'_> {
                 _ => {}
             },
             Expr::Compare(it) => {
+                self.has_operators |= it
+                    .ops
+                    .iter()
+                    .any(|op| matches!(op, ast::CmpOp::Is | ast::CmpOp::IsNot));
                 let is_in = |op: &ast::CmpOp| matches!(op, ast::CmpOp::In | ast::CmpOp::NotIn);
                 if it.ops.len() > 1 || it.ops.iter().any(is_in) {
                     self.see(Sign::Syntax);
                 }
             }
+            Expr::BoolOp(_) => self.has_operators = true,
+            Expr::UnaryOp(it) if it.op == ast::UnaryOp::Not => self.has_operators = true,
             Expr::BooleanLiteral(_) => self.see(Sign::Words),
             Expr::StringLiteral(it) => {
                 let source = self.source(it);
