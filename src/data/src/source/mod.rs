@@ -10,6 +10,7 @@ mod csv;
 mod debian;
 mod encoding;
 mod files;
+mod foreign;
 mod glue;
 mod jsonl;
 mod lines;
@@ -291,6 +292,10 @@ fn read_encoded(call: &'static str, path: &Path, encoding: Option<&str>) -> Resu
         .map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > LARGEST_FILE_BYTES {
         return Err(unreadable(too_large));
+    }
+    let has_columns = call != "Dataset::text";
+    if let Some((reason, way)) = foreign::foreign(&bytes, &name, has_columns) {
+        return Err(problem::unreadable_with(call, &name, reason, &way));
     }
     encoding::decoded(bytes, encoding).map_err(|undecoded| {
         let problem = problem::unreadable(call, &name, undecoded.line, undecoded.reason);
