@@ -14,7 +14,7 @@ from test_widgets import press, run
 
 # Its first fix is the right one, and the cell then runs.
 MODEL = 'let net = Sequential([Dense(3).input_shape(4)])?;'
-WRONG = '// größe 😀\ncompile!(net, optimiser = Adam::new(0.01), loss = "mean_squared_error")?;\nprintln!("it runs");'
+WRONG = '// größe 😀\ncompile!(net, optimiser = Adam::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;\nprintln!("it runs");'
 CARD = f"{PANEL}.querySelector('.stratoscope-card')"
 APPLY = f"{PANEL}.querySelector('.stratoscope-fix .stratoscope-button')"
 PROBLEM = "document.querySelector('.stratoscope-problem')"
