@@ -15,6 +15,7 @@ use crate::display::{IntoBundle, display, display_as, display_update, warn};
 use crate::{cell, connection};
 
 mod controls;
+mod rows;
 mod table;
 mod work;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use stratoscope_render::html::{DATA_TABLE_STYLE, DENSE_CELL, NOTE_STYLE};
+use stratoscope_render::html::NOTE_STYLE;
 use stratoscope_render::text;
 use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::strategy::{Workers, html_of, text_of};
@@ -13,6 +13,7 @@ use stratoscope_train::text::{COLUMNS, table};
 use stratoscope_train::{EpochRecord, Measured};
 use stratoscope_wire::MimeBundle;
 
+use super::rows;
 use crate::display::html_and_plain;
 
 /// The table of a run.
@@ -39,13 +40,10 @@ pub(super) struct Fit {
 /// How a run ended.
 pub(super) enum End {
     Finished(Vec<String>),
-    Failed,
     /// A call of a run of `start!` is over: where the run stands, and the notes.
     Stands(String, Vec<String>),
+    Failed,
 }
-
-const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
-                    border-bottom:1px solid #808080b3";
 
 /// A bar of a share, 0 to 1.
 fn bar(share: f64, width: u32, color: &str) -> String {
@@ -187,9 +185,9 @@ impl Fit {
 
     /// The state of the run in a few words, `elapsed` after its start.
     fn status(&self, elapsed: Duration) -> String {
-            Some(End::Stands(words, _)) => words.clone(),
         match &self.end {
             Some(End::Failed) => "stopped by an error".to_owned(),
+            Some(End::Stands(words, _)) => words.clone(),
             Some(End::Finished(_)) if self.share() < 1.0 => {
                 "ended before its last epoch".to_owned()
             }
@@ -276,23 +274,13 @@ impl Fit {
             100.0 * share,
             prose(&self.status(self.begun.elapsed()))
         );
-        // Writing to a string cannot fail.
-        let _ = write!(html, "<table style=\"{DATA_TABLE_STYLE}\"><tr>");
-        for column in self.columns() {
-            let _ = write!(html, "<th style=\"{HEAD}\">{}</th>", escape(&column));
-        }
-        html.push_str("</tr>");
-        for row in self.rows() {
-            html.push_str("<tr>");
-            for cell in row {
-                let _ = write!(html, "<td style=\"{DENSE_CELL}\">{}</td>", escape(&cell));
-            }
-            html.push_str("</tr>");
-        }
-        html.push_str("</table>");
+        let is_best = |(record, _): &(EpochRecord, u64)| self.best == Some(record.epoch);
+        let best = self.epochs.iter().position(is_best);
+        html += &rows::html(&self.columns(), &self.rows(), best, self.end.is_some());
         if let Some(workers) = self.workers() {
             html.push_str(&html_of(&workers.table()));
             if let Some(slowest) = workers.straggler() {
+                // Writing to a string cannot fail.
                 let _ = write!(
                     html,
                     "<div style=\"{NOTE_STYLE}\">{}</div>",
@@ -425,7 +413,6 @@ mod tests {
         }
     }
 
-            rate_changes: Vec::new(),
     fn advanced() -> Advanced {
         Advanced {
             run: 1,
@@ -438,6 +425,7 @@ mod tests {
                 value: Some(0.5),
             }],
             learning_rate: 5e-5,
+            rate_changes: Vec::new(),
             counters: Counters {
                 batches: 5,
                 executions: 1,
