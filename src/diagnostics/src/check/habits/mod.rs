@@ -86,8 +86,21 @@ pub(super) fn answer(
             },
             Subject::Module => return of_module(&parts, context),
         };
-        Some(finding(&parts, &form, habit.1, habit.2, Some(context)))
+        // What is no name would be computed twice.
+        let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
+        let written = if is_twice {
+            format!("~{}", habit.1)
+        } else {
+            habit.1.to_owned()
+        };
+        Some(finding(&parts, &form, &written, habit.2, Some(context)))
     })?
+}
+
+/// Whether the receiver is more than a name or a field.
+fn is_computed(text: &str, usage: &Usage) -> bool {
+    let receiver = usage.receiver.and_then(|it| text.get(it.start..it.end));
+    receiver.is_some_and(|it| it.contains(['(', '!', '?']))
 }
 
 /// SC0130 for a call of `print`, which the text shows: rustc knows a macro of that name.

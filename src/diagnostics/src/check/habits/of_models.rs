@@ -289,8 +289,8 @@ pub(super) const EVALUATION: &[Habit] = &[
     ),
     Habit(
         "(_, _)",
-        "{it}.loss",
-        "an evaluation is one value: its field `loss`, and `metric(\"accuracy\")`",
+        "({it}.loss, {it}.metrics[0].value)",
+        "an evaluation is one value: its field `loss`, and `metric(\"accuracy\")` or `metrics`",
     ),
     Habit(
         "f1 | macro_f1 | precision | recall | auc | mae | mse | rmse | mcc | perplexity",

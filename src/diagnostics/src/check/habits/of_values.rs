@@ -250,7 +250,7 @@ pub(super) const TENSOR: &[Habit] = &[
     ),
     Habit(
         "item()",
-        "{it}.into_scalar()",
+        "{it}.into_scalar::<f32>()",
         "the number of a tensor that has one",
     ),
     Habit(
@@ -270,7 +270,12 @@ pub(super) const TENSOR: &[Habit] = &[
         "`to_device` takes the device",
     ),
     Habit(
-        "view(_) | reshape(_, _) | reshape(_, _, _) | view(_, _)",
+        "view(_)",
+        "{it}.reshape({0})",
+        "`reshape` takes the lengths as a list",
+    ),
+    Habit(
+        "view(_, _) | reshape(_, _) | reshape(_, _, _) | view(_, _, _)",
         "{it}.reshape([{..}])",
         "`reshape` takes the lengths as a list",
     ),
@@ -316,7 +321,7 @@ pub(super) const TENSOR: &[Habit] = &[
     ),
     Habit(
         "unsqueeze(_)",
-        "{it}.unsqueeze_dim({0})",
+        "~{it}.unsqueeze_dim::<3>({0})",
         "`unsqueeze_dim` adds a dimension at a place",
     ),
 ];
