@@ -27,8 +27,8 @@ pub(super) const FUNCTION: &[Habit] = &[
     ),
     Habit(
         "str(_) | string(_)",
-        "{0}.to_string()",
-        "a value becomes a text by a method",
+        "format!(\"{}\", {0})",
+        "`format!` makes a text of values; `to_string()` makes one of a value",
     ),
     Habit("int(\"\")", "{0}.parse::<i32>()?", "a text is parsed"),
     Habit("float(\"\")", "{0}.parse::<f64>()?", "a text is parsed"),
