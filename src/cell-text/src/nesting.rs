@@ -7,15 +7,19 @@ use crate::tokens::{Kind, Token};
 const MAX_BRACKETS: usize = 200;
 /// Operators one behind the other, with nothing that ends an expression between them.
 const MAX_OPERATORS: usize = 3000;
-/// Calls and indices of one another, as in `f()()` and `a[0].b[0]`. rust-analyzer, which infers their types, takes a time
-/// that grows with the square of the number, and does not listen to an interrupt.
+/// Calls and indices of one another, as in `f()()` and `a[0].b[0]`, and signs one behind the other, as in `--a` and `a??`.
+/// rust-analyzer, which infers their types, takes a time that grows with the square of the number, and does not listen to
+/// an interrupt.
 const MAX_LINKS: usize = 250;
+
+/// What a `?` counts among them: two traits decide its type.
+const LINKS_OF_QUESTION_MARK: usize = 3;
 
 /// What was counted between two brackets.
 #[derive(Default)]
 struct Level {
     operators: usize,
-    /// Calls of what a call or an index gives, and indices.
+    /// See [`MAX_LINKS`].
     links: usize,
 }
 
@@ -45,7 +49,7 @@ pub fn too_deep(code: &str, tokens: &[Token]) -> Option<(usize, String)> {
                 "divide the expression with `let`",
             ),
             Some(Limit::Links) => (
-                "calls and indices one behind the other",
+                "calls, indices or signs one behind the other",
                 MAX_LINKS,
                 "divide the expression with `let`",
             ),
@@ -102,8 +106,15 @@ fn over(
         }
         Kind::Operator => {
             level.operators += 1;
-            if !matches!(&code[token.range.clone()], "." | "?") {
-                level.links = 0;
+            match (&code[token.range.clone()], follows) {
+                (".", _) => {}
+                ("?", _) => level.links += LINKS_OF_QUESTION_MARK,
+                // `--a`: no value stands before the second sign.
+                (_, None) => level.links += 1,
+                _ => level.links = 0,
+            }
+            if level.links > MAX_LINKS {
+                return Some(Limit::Links);
             }
             let operators: usize = levels.iter().map(|it| it.operators).sum();
             (operators > MAX_OPERATORS).then_some(Limit::Operators)
@@ -118,7 +129,9 @@ fn ends_value(code: &str, token: &Token) -> bool {
     match token.kind {
         Kind::Close => text != "}",
         Kind::Operator => text == "?",
-        Kind::Other => text.starts_with(|it: char| it.is_alphanumeric() || it == '_'),
+        Kind::Text { .. } => true,
+        // A name, a number or a character.
+        Kind::Other => text.starts_with(|it: char| it.is_alphanumeric() || it == '_' || it == '\''),
         _ => false,
     }
 }
@@ -143,13 +156,28 @@ mod tests {
             check(&format!("let x = \"{}\";", open.repeat(50_000)), None);
             check(&format!("/* {} /* */ */", open.repeat(50_000)), None);
         }
-        for operator in ["-", "!", "&", "x + ", "x.y()", "a || "] {
+        for operator in ["x + ", "x.y()", "a || "] {
             check(&format!("\n{}1", operator.repeat(50_000)), Some(2));
             check(&format!("{}1", operator.repeat(1000)), None);
         }
+        for sign in ["-", "!", "&", "*"] {
+            check(&format!("\n{}1", sign.repeat(50_000)), Some(2));
+            check(&format!("{}1", sign.repeat(240)), None);
+        }
+        check(&format!("a{}", "?".repeat(100)), Some(1));
+        check(&format!("a{}", ".b()?".repeat(80)), None);
+        check(&"a + -b - !c && &d;\n".repeat(1000), None);
+        check(&format!("{}1", "a? + ".repeat(1000)), None);
+        check(&format!("s{}", " + \"a\"".repeat(1000)), None);
+        check(&format!("{}d", "c == 'a' || ".repeat(1000)), None);
+        check(&format!("{}d", "x == -1 || ".repeat(700)), None);
+        check(
+            &format!("match x {{ 0{} => 1 }}", " | 1".repeat(1000)),
+            None,
+        );
         for link in ["()", "[0]", ".b[0]", "[0]?", "()?", ".b()[0]", " /* */ [0]"] {
             check(&format!("\nlet x = f{};", link.repeat(4000)), Some(2));
-            check(&format!("let x = f{};", link.repeat(250)), None);
+            check(&format!("let x = f{};", link.repeat(60)), None);
         }
         check(&format!("let x = {}0;", "a[0] + ".repeat(1000)), None);
         check(&format!("[{}]", "a[0], ".repeat(1000)), None);
