@@ -50,12 +50,6 @@ def test_a_session_in_the_console(console):
     for words in ("error[SC0101]", "did you mean `optimizer`?", "Cell In[4], line 1: SC0101"):
         assert words in card, card
 
-    # The console ignores updates of a display: the table of a run comes once more, with its rows.
-    console.run("let net = Sequential([Dense(3).input_shape(4)])?;")
-    console.run("compile!(net, optimizer = Adam::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;")
-    run = console.run("fit!(net, make_classification(64, 4, 3, 0)?, epochs = 2)?;")
-    assert "100 %  finished" in run and "2/2" in run.split("finished")[1], run
-
     console.child.sendline('input("name? ")')
     console.child.expect(r"name\? ")
     assert '"Ada"' in console.run("Ada")
@@ -91,6 +85,23 @@ def test_a_word_ends_the_console(console, word):
     console.child.expect(pexpect.EOF)
     console.child.close()
     assert console.child.exitstatus == 0
+
+
+def test_a_console_sees_the_table_of_a_run_with_its_rows(kernel):
+    """It ignores updates of a display: the last state comes once more. With `--simple-prompt` it asks nothing, and is not known."""
+    kernel.run("let net = Sequential([Dense(3).input_shape(4)])?;")
+    kernel.run("compile!(net, optimizer = Adam::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;")
+    fit = "fit!(net, make_classification(64, 4, 3, 0)?, epochs = 2)?;"
+
+    def shown(cell):
+        return [content["data"]["text/plain"] for content in cell.of_kind("display_data")]
+
+    (only,) = shown(kernel.run(fit))
+    assert "starting" in only
+    kernel.client.is_complete("1")
+    kernel.client.get_shell_msg(timeout=60)
+    first, last = shown(kernel.collect(kernel.client.execute(fit, allow_stdin=True), fit).ok())
+    assert "starting" in first and "100 %  finished" in last and "2/2" in last, last
 
 
 def test_a_notebook_goes_on_after_exit(kernel):

@@ -99,9 +99,9 @@ def test_the_interrupt_button_pauses(ready):
     made = int(ready.run("long.report()?.position.step").shown())
     assert made > 0
     # The lines of the table break where the numbers are wide.
-    assert "interruptedbeforestep" in "".join(cell.shown().split()), cell.shown()
+    assert "interrupted,next:step" in "".join(cell.shown().split()), cell.shown()
     after = ready.run("long.step(2)?").shown()
-    assert f"beforestep{made + 3}of" in "".join(after.split()), after
+    assert f"next:step{made + 3}of" in "".join(after.split()), after
     ready.run("drop(long);")
 
 

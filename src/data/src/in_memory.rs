@@ -177,12 +177,9 @@ impl Dataset {
                 _ => format!("{width}, the length of `x[0]`"),
             };
             let given = odd.features.len();
-            return Err(problem::bad_size(
-                problem::call(call),
-                &name,
-                given,
-                &expects,
-            ));
+            let mut refused = problem::bad_size(problem::call(call), &name, given, &expects);
+            refused.fixes.clear();
+            return Err(Box::new(refused.fix("give all rows the same length")));
         }
         Ok(data)
     }
