@@ -158,7 +158,11 @@ fn not_found(
     let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
     let common = COMMON.map(str::to_owned);
     let known: Vec<String> = short.chain(cache::models(places)).chain(common).collect();
-    let near = similar(name, known.iter().map(String::as_str));
+    // The name of a model is no slip of another one's.
+    let near = match known.iter().any(|it| it == name) {
+        true => Vec::new(),
+        false => similar(name, known.iter().map(String::as_str)),
+    };
     let (offline, installer) = (places.offline, places.installer());
     problem::not_found(name, tried, (offline, installer), near)
 }
