@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_millis(200);
 
 /// How long a question that the text alone does not answer waits for an evaluator that is starting or warming up.
 /// JupyterLab drops an answer that takes longer than a second; others wait.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An evaluator, addressed from other threads.
 pub struct Session {
