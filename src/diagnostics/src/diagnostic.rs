@@ -11,9 +11,13 @@ use stratoscope_render::text;
 
 mod answer;
 mod formats;
+mod strategies;
+
+pub use answer::Answer;
+pub use strategies::UnnamedStrategy;
 
 /// A range of bytes in the text of the cell as its author typed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellSpan {
     /// First byte, counted from 0.
     pub start: usize,
@@ -209,14 +213,14 @@ pub struct Diagnostic {
     /// this one is the error of the cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Diagnostic>,
-    /// Whether somebody has looked at it: see [`unhandled`](crate::unhandled).
-    #[serde(skip)]
-    #[doc(hidden)]
-    pub watch: Watch,
     /// The strategies that its texts name and that only the text of the cell has a variable for: see
     /// [`name_strategies`](crate::check::name_strategies).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnamed: Vec<UnnamedStrategy>,
+    /// Whether somebody has looked at it: see [`unhandled`](crate::unhandled).
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub watch: Watch,
 }
 
 /// Something drawn that belongs to the card.
@@ -245,11 +249,11 @@ impl Diagnostic {
             profile: None,
             figure: None,
             related: Vec::new(),
+            unnamed: Vec::new(),
             watch: Watch::default(),
         }
     }
 
-            unnamed: Vec::new(),
     /// Adds a place; the first one added is the primary one.
     pub fn label(mut self, place: Place, text: impl Into<String>) -> Self {
         self.labels.push(Label {
