@@ -43,8 +43,7 @@ pub(super) fn of_module(parts: &Parts<'_>, context: &CellContext) -> Option<Diag
         ..usage.clone()
     };
     if let Some((form, habit)) = matching(module.habits, &alone) {
-        let written = habit.1.replace("{root}", root);
-        return Some(finding(parts, &form, &written, habit.2, Some(context)));
+        return Some(finding(parts, &form, habit.1, habit.2, Some(context)));
     }
     if let Some(found) = mathematics(parts, context) {
         return Some(found);

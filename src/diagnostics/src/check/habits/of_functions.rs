@@ -344,7 +344,7 @@ pub(super) const VALUE: &[Habit] = &[
         "~None",
         "there is no null: a value that may be missing is an `Option`, `Some(value)` or `None`",
     ),
-    Habit("nan | NaN", "f64::NAN", "the value of the type"),
+    Habit("NaN", "f64::NAN", "the value of the type"),
     Habit("inf | Infinity", "f64::INFINITY", "the value of the type"),
     Habit(
         "pi | PI",

@@ -10,11 +10,6 @@ pub(super) const SPARSE_LOSS: &[Habit] = &[Habit(
 
 pub(super) const MODEL: &[Habit] = &[
     Habit(
-        "::new(_)",
-        "Sequential({0})?",
-        "`Sequential` is a function that takes a list of layers",
-    ),
-    Habit(
         "::new(..)",
         "~Sequential([Dense(8).activation(\"relu\").input_shape(4), Dense(3)])?",
         "`Sequential` is a function that takes all its layers at once, as a list",
@@ -314,21 +309,6 @@ pub(super) const PREDICTIONS: &[Habit] = &[
         "argmax() | argmax(..) | classes | predicted | labels | label | astype(..) | predicted_classes",
         "{it}.labels()",
         "`labels()` are the names of the likeliest classes; the number of one is `rows[0].class`",
-    ),
-    Habit(
-        "[_]",
-        "{it}.rows[{index}]",
-        "a prediction is a row: `rows[0].label`, `rows[0].score`, `rows[0].probabilities`",
-    ),
-    Habit(
-        "iter() | into_iter()",
-        "{it}.rows.iter()",
-        "each prediction is one of `rows`",
-    ),
-    Habit(
-        "for",
-        "&{it}.rows",
-        "each prediction is one of `rows`: `label`, `score`, `probabilities`",
     ),
     Habit(
         "enumerate()",

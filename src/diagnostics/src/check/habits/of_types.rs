@@ -71,17 +71,6 @@ pub(super) const TYPES: &[Module] = &[
         otherwise: "`compile!` has the settings and `fit!` trains, makes the batches and pads them: `fit!(model, data, epochs = 3)?`",
     },
     Module {
-        names: &[
-            "Dense",
-            "Dropout",
-            "Embedding",
-            "Flatten",
-            "GlobalAveragePooling1D",
-        ],
-        habits: &[Habit("new(..)", "{root}({..})", "layers are functions")],
-        otherwise: "layers are functions: `Dense(8)`",
-    },
-    Module {
         names: &["WandbCallback", "MlflowCallback", "CSVLogger"],
         habits: &[Habit(
             "new(..)",
