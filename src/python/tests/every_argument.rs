@@ -438,12 +438,16 @@ fn each_argument_is_in_the_cell_or_on_the_card() {
         let text = program.text();
         let answer = answer(&text, &Known::default()).expect("it is Python");
         let (cell, card) = (answer.cell(), words_of_card(&answer));
+        // A comment names what a pipeline says about a `fit!` that may be left out.
         let code: Vec<&str> = cell
             .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
+            .filter(|line| {
+                let line = line.trim_start();
+                !line.starts_with("//") || line.starts_with("// Arguments of `fit!`")
+            })
             .collect();
         let code = code.join("\n");
-        translated += usize::from(!code.is_empty());
+        translated += usize::from(answer.has_cell());
         if !is_rust(&cell) {
             wrong.insert(format!("{seed}: no Rust\n{text}\n{cell}"));
         }
