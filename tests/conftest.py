@@ -4,6 +4,8 @@ import functools
 import hashlib
 import os
 import pathlib
+import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -119,11 +121,57 @@ def tiny(tmp_path_factory):
     return checkpoint.write(tmp_path_factory.mktemp("checkpoints") / "tiny-bert")
 
 
+class Pool:
+    """A kernel that files of tests use one after the other. A start takes seconds, most of them in rust-analyzer; a reset ends
+    the process that runs the cells and leaves nothing of a notebook but the count of its cells."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.kernel = None
+
+    def take(self):
+        """The kernel as after a start, in an empty folder."""
+        if self.kernel and not self._is_reset():
+            self.end()
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if not self.kernel:
+            self.kernel = Kernel(cwd=self.folder).__enter__()
+        return self.kernel
+
+    def _is_reset(self):
+        """Whether the kernel could be reset; one that has ended, or runs a cell, could not."""
+        if not self.kernel.manager.is_alive():
+            return False
+        try:
+            levels = re.findall(r"^(\w+) +(?:silenced|denied)\b", self.kernel.run("%warnings", timeout=60).shown(), re.MULTILINE)
+            for magic in ("%reset", "%profile off", *(f"%warnings default {code}" for code in levels), "%warnings again"):
+                self.kernel.run(magic, timeout=60)
+            return True
+        except (AssertionError, TimeoutError, queue.Empty, RuntimeError):
+            return False
+
+    def end(self):
+        kernel, self.kernel = self.kernel, None
+        kernel.__exit__()
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory):
+    kernels = Pool(tmp_path_factory.mktemp("notebook"))
+    yield kernels
+    if kernels.kernel:
+        kernels.end()
+
+
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory):
-    """One kernel for all tests of a file."""
-    with Kernel(cwd=tmp_path_factory.mktemp("notebook")) as running:
-        yield running
+def kernel(request, tmp_path_factory):
+    """One kernel for all tests of a file: from the pool, or its own where a test ends it or looks at its start."""
+    if request.node.get_closest_marker("own_kernel"):
+        with Kernel(cwd=tmp_path_factory.mktemp("notebook")) as running:
+            yield running
+    else:
+        yield request.getfixturevalue("pool").take()
 
 
 @pytest.fixture

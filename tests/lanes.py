@@ -60,7 +60,8 @@ LANES = {
     ),
     "jupyterlab": Lane(
         "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",
-        ("test_cards.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py", "test_tables_in_jupyterlab.py", "test_widgets.py"),
+        ("test_cards.py", "test_fixes_in_jupyterlab.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py",
+         "test_tables_in_jupyterlab.py", "test_widgets.py"),
         ("kernel-spec", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm",
          "tests/browser.py", "tests/lab.py", "tests/page_checks.py"),
     ),

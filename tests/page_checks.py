@@ -80,8 +80,10 @@ CALCULATIONS = r"""window.page_checks = (() => {
             && getComputedStyle(each).textOverflow !== 'ellipsis')
         .map(each => `<${each.tagName.toLowerCase()} style="${each.getAttribute('style') || ''}"> is ` +
             `${each.scrollWidth} wide inside and ${each.clientWidth} outside: ${each.textContent.trim().slice(0, 80)}`);
-    // Where what is rendered is not what the kernel sent.
-    const differences = (root, html) => {
+    // Where what is rendered is not what the kernel sent, but for the buttons of fixes, which the extension adds.
+    const differences = (rendered, html) => {
+        const root = rendered.cloneNode(true);
+        root.querySelectorAll('.stratoscope-fix button, .stratoscope-fix-status').forEach(each => each.remove());
         const source = document.createElement('template');
         source.innerHTML = html;
         const describe = each => [each.tagName, each.style.cssText, each.title].join(' ');

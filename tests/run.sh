@@ -3,7 +3,7 @@
 #
 #     tests/run.sh              # what CI runs: all that is quick, the lanes whose inputs changed, a sample of the rest
 #     tests/run.sh --full       # everything: all lanes and cases, 5 seeds, the PyTorch comparison, soaks, fuzzing, more on a GPU
-#     tests/run.sh --only NAME  # a crate (`data`), a file (`test_kernel.py`, `kernel`), a lane (`course`), or `tidy`, `lints`
+#     tests/run.sh --only NAME  # a crate (`data`), a file (`test_kernel.py`, `kernel`), a lane (`course`), `on_gpu`, `tidy`, `lints`
 #     tests/run.sh --lanes      # the lanes, and which of them the next run takes
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs what the tests need: lavapipe (a software Vulkan
@@ -201,6 +201,7 @@ only() {
     case $name in
         tidy) step tidy "$python" tests/tidy.py && return ;;
         lints) find_rust && step lints lints && return ;;
+        on_gpu) find_rust && step "tests on a GPU" gpu_tests && return ;;
     esac
     if [ -f "src/$name/Cargo.toml" ]; then
         find_rust

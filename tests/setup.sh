@@ -66,6 +66,7 @@ find_rust() {
 make_venv() {
     local lock=$root/kernel-spec/requirements.lock stamp=$venv/installed.lock
     if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null && cmp -s "$lock" "$stamp"; then
+        register_papermill
         return
     fi
     find_python
@@ -76,6 +77,18 @@ make_venv() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock" ||
         fail "the Python packages could not be installed" "see the lines above; nothing else was changed"
     cp "$lock" "$stamp"
+    register_papermill
+}
+
+# With the translator of the wheel, papermill in .venv writes parameters in Rust. It is a link into the checkout.
+register_papermill() {
+    local site about
+    site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    about=$site/stratoscope_papermill-0.dist-info
+    mkdir -p "$about"
+    ln -sfn "$root/kernel-spec/wheel/papermill.py" "$site/stratoscope_papermill.py"
+    printf 'Metadata-Version: 2.1\nName: stratoscope-papermill\nVersion: 0\n' >"$about/METADATA"
+    printf '[papermill.engine]\nstratoscope = stratoscope_papermill:Engine\n' >"$about/entry_points.txt"
 }
 
 # What third-party crates compile to, kept for the next clone: in $STRATOSCOPE_CRATES, a folder outside of the checkout,

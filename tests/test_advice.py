@@ -2,7 +2,8 @@
 
 import pytest
 
-from kernel_client import DIAGNOSTIC, Kernel, without_ansi
+from cell_files import applied
+from kernel_client import DIAGNOSTIC, without_ansi
 
 DATA = """let data = make_classification(64, 4, 2, 0)?;
 let eight = make_classification(64, 4, 8, 0)?;
@@ -11,10 +12,9 @@ let y: Vec<i64> = (0..32).map(|i| i % 2).collect();"""
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory):
-    with Kernel(cwd=tmp_path_factory.mktemp("advice")) as kernel:
-        kernel.run(DATA)
-        yield kernel
+def notebook(kernel):
+    kernel.run(DATA)
+    return kernel
 
 
 def cards(cell):
@@ -30,19 +30,9 @@ def traceback_of(cell):
                      + [bundle["text/plain"] for bundle in cell.diagnostics])
 
 
-def span_of(edit):
-    return edit["place"]["span"]["start"], edit["place"]["span"]["end"]
-
-
-def applied(cell, card, index=0):
-    """The cell after an edit of a card."""
-    text = cell.code.encode()
-    edits = card["fixes"][index]["edits"]
-    assert edits, card["fixes"][index]
-    for edit in sorted(edits, key=span_of, reverse=True):
-        span = edit["place"]["span"]
-        text = text[: span["start"]] + edit["replacement"].encode() + text[span["end"] :]
-    return text.decode()
+def corrected(cell, card, index=0):
+    """The cell after a fix of a card."""
+    return applied(cell.code, card["fixes"][index])
 
 
 def head(layer, loss):
@@ -69,7 +59,7 @@ def test_the_head_decides_about_logits(notebook, layer, loss, expected):
     assert codes(ran) == expected, traceback_of(ran)
     for card in cards(ran):
         # The first fix is an edit of the cell; the edited cell has no diagnostic.
-        after = notebook.run(applied(ran, card))
+        after = notebook.run(corrected(ran, card))
         assert codes(after) == [], traceback_of(after)
 
 
@@ -96,7 +86,7 @@ def test_the_fix_of_a_rate_edits_its_own_place(notebook, written, fix, words):
     (card,) = cards(ran)
     assert card["fixes"][0]["title"] == fix
     assert words in traceback_of(ran), traceback_of(ran)
-    notebook.run(applied(ran, card))
+    notebook.run(corrected(ran, card))
 
 
 def test_arrays_become_a_data_set(notebook):
@@ -105,12 +95,12 @@ def test_arrays_become_a_data_set(notebook):
     assert [error["ename"] for error in ran.errors] == ["SC0120"], traceback_of(ran)
     (card,) = cards(ran)
     assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(x.clone(), y.clone())?`"
-    notebook.run(applied(ran, card))
+    notebook.run(corrected(ran, card))
     # Known to the compiler only: the pair has a name.
     ran = notebook.execute(f"{start}\nlet pair = (x.clone(), y.clone());\nfit!(model, pair)?;")
     (card,) = [card for card in cards(ran) if card["code"] == "SC0120"]
     assert card["fixes"][0]["title"] == "write `Dataset::from_arrays(pair.0, pair.1)?`", traceback_of(ran)
-    notebook.run(applied(ran, card))
+    notebook.run(corrected(ran, card))
 
 
 def test_labels_out_of_range_quote_the_argument_as_written(notebook):
@@ -119,7 +109,7 @@ def test_labels_out_of_range_quote_the_argument_as_written(notebook):
     (card,) = cards(ran)
     assert card["code"] == "SC0301" and card["message"].endswith("the head has 4 outputs"), traceback_of(ran)
     assert card["fixes"][0]["title"] == "write `Dense(8)`"
-    after = applied(ran, card)
+    after = corrected(ran, card)
     assert "Dense(8)])?" in after and 'Dense(8).activation("relu")' in after
     notebook.run(after)
     # The model of an earlier cell: the cell and the line are named.

@@ -49,10 +49,10 @@ def test_numbers_of_any_kind_are_drawn(kernel, code, plain):
 
 @pytest.mark.parametrize(("code", "expected", "text"), [
     ("plot::<[f64]>(&[])?", "SC1020", "`plot` has no values to draw"),
-    ("heatmap(&[[f64::NAN; 2]; 2])?", "SC1020", "4 values, none of them a finite number"),
+    ("heatmap(&[[f64::NAN; 2]; 2])?", "SC1020", "4 values, but no finite number"),
     ("scatter(&[1.0, 2.0], &[1.0])?", "SC1021", "xs has 2 values, ys has 1 value"),
     ("heatmap(&[vec![1.0, 2.0], vec![1.0]])?", "SC1021", "row 0 has 2 values, row 1 has 1 value"),
-    ("histogram(&[1.0])?.bins(0)?", "SC0915", "`bins` is 0, it must be between 1 and 1000"),
+    ("histogram(&[1.0])?.bins(0)?", "SC0915", "`bins` is 0, but must be between 1 and 1000"),
 ])
 def test_what_cannot_be_drawn_is_explained(kernel, code, expected, text):
     failed = kernel.execute(code)
@@ -79,3 +79,65 @@ def test_charts_in_jupyterlab(kernel, chromium, jupyter_lab, pictures, theme):
                                 "&& all.map(each => each.naturalHeight); })()")
     chromium.picture(pictures / f"charts-{theme}.png")
     assert all(height > 200 for height in sizes)
+
+
+@pytest.mark.parametrize(("code", "mime", "shown"), [
+    ("%%html\n<b class=\"a\">bold</b>\n", "text/html", "<b class=\"a\">bold</b>"),
+    ("%%markdown\n# A title\n\nIt's text.", "text/markdown", "# A title\n\nIt's text."),
+    ("%%latex\n\\frac{1}{2}", "text/latex", "$\\displaystyle \\frac{1}{2}$"),
+    ("%%latex\nHalf is $\\frac{1}{2}$.", "text/markdown", "Half is $\\frac{1}{2}$."),
+])
+def test_a_cell_of_text_is_shown(kernel, code, mime, shown):
+    (bundle,) = kernel.run(code).bundles
+    assert bundle[mime].strip() == shown
+
+
+def test_a_cell_for_the_shell(kernel):
+    cell = kernel.run("%%bash\nfor i in 1 2; do\n  echo \"it's $i\"\ndone")
+    assert cell.stream() == "it's 1\nit's 2\n"
+    check_error(kernel.execute("%%bash\necho before; exit 3"), "Error", "exit status: 3", line=1)
+    assert kernel.run("%%sh\ncd / && pwd").stream() == "/\n"
+
+
+@pytest.mark.parametrize("code", ["AdamW?", "AdamW??", "help(AdamW)", "?AdamW", "fit!?"])
+def test_help_is_asked_as_in_python(kernel, code):
+    (page,) = kernel.run(code).reply["payload"]
+    assert page["source"] == "page" and code.strip("?!").removeprefix("help(").rstrip(")?!") in page["data"]["text/plain"]
+
+
+def test_a_question_mark_of_rust_stays_one(fresh_kernel):
+    kernel = fresh_kernel
+    kernel.run("let parsed: Result<i32, String> = Ok(3); let found: Option<i32> = None;")
+    assert kernel.run("parsed?").shown() == "3"
+    kernel.run("fn help(n: i32) -> i32 { n + 1 }\nlet number = 4;")
+    assert kernel.run("help(number)").shown() == "5"
+
+
+@pytest.mark.parametrize(("code", "name", "part"), [
+    ("%load_ext autoreload", "UnknownMagic", "there are no extensions"),
+    ("%profile tf-2.16", "UnknownProfile", "`%profile keras-3`"),
+    ("%%python\nprint(1)", "UnknownMagic", "is translated to Rust"),
+    ("%dep <img src=x> = \"1\"", "MagicIncomplete", "is no crate"),
+    ("pip install serde", "ShellCommand", "`!pip install serde`"),
+])
+def test_habits_of_ipython_are_answered(kernel, code, name, part):
+    check_error(kernel.execute(code), name, part, line=1)
+
+
+def test_a_program_is_not_run_and_says_so(kernel):
+    cell = kernel.run("fn main() { println!(\"hello\"); }")
+    assert "`main()`" in cell.shown() and not cell.stream()
+    assert kernel.run("main();").stream() == "hello\n"
+
+
+def test_a_long_result_is_cut(kernel):
+    text = kernel.run("vec![0u8; 1_000_000]").shown()
+    assert len(text) < 25_000 and text.startswith("[0, 0, ") and "only the beginning is shown" in text
+
+
+def test_saved_cells_that_are_left_out_are_named(fresh_kernel, tmp_path):
+    fresh_kernel.run("let a = 1;")
+    fresh_kernel.execute("let b: i32 = \"no\";")
+    fresh_kernel.run("a")
+    said = fresh_kernel.run(f"%save {tmp_path}/out.rs 1-3").shown()
+    assert "2 cells written" in said and "without cell 2" in said

@@ -13,6 +13,7 @@ import pexpect
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
+from cell_files import applied
 from kernel_client import DIAGNOSTIC, without_ansi
 
 
@@ -297,3 +298,14 @@ def test_explain(command):
     finished = command("explain", "SC9999")
     assert finished.returncode != 0 and "SC9999" in finished.stderr
     assert "did you mean `SC0201`?" in command("explain", "SC201").stderr
+
+
+def test_explain_applies_a_fix_of_a_card(stratoscope):
+    def edit(start, end, replacement):
+        return {"place": {"span": {"start": start, "end": end}}, "replacement": replacement}
+
+    fix = {"title": "", "edits": [edit(4, 4, ","), edit(0, 2, "a")]}
+    assert applied("ä(1 2)\n", fix) == "a(1, 2)\n"
+    for given in ("no JSON", '{"cell": "a"}', '{"cell": "a", "fix": {"title": "", "edits": []}}'):
+        finished = subprocess.run([stratoscope, "explain", "--apply"], input=given, capture_output=True, text=True)
+        assert finished.returncode != 0 and finished.stderr and not finished.stdout, given

@@ -38,6 +38,12 @@ class TestKernel(jupyter_kernel_test.KernelTests):
     code_inspect_sample = "String"
     code_clear_output = "clear_output(false);"
 
+    def test_kernel_info_has_no_deprecated_flag(self):
+        self.flush_channels()
+        info = self.kc.kernel_info(reply=True, timeout=60)["content"]
+        self.assertNotIn("debugger", info)
+        self.assertEqual(info["supported_features"], [])
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

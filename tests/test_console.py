@@ -87,6 +87,23 @@ def test_a_word_ends_the_console(console, word):
     assert console.child.exitstatus == 0
 
 
+def test_a_console_sees_the_table_of_a_run_with_its_rows(kernel):
+    """It ignores updates of a display: the last state comes once more. With `--simple-prompt` it asks nothing, and is not known."""
+    kernel.run("let net = Sequential([Dense(3).input_shape(4)])?;")
+    kernel.run("compile!(net, optimizer = Adam::new(0.01), loss = SparseCategoricalCrossentropy { from_logits: true })?;")
+    fit = "fit!(net, make_classification(64, 4, 3, 0)?, epochs = 2)?;"
+
+    def shown(cell):
+        return [content["data"]["text/plain"] for content in cell.of_kind("display_data")]
+
+    (only,) = shown(kernel.run(fit))
+    assert "starting" in only
+    kernel.client.is_complete("1")
+    kernel.client.get_shell_msg(timeout=60)
+    first, last = shown(kernel.collect(kernel.client.execute(fit, allow_stdin=True), fit).ok())
+    assert "starting" in first and "100 %  finished" in last and "2/2" in last, last
+
+
 def test_a_notebook_goes_on_after_exit(kernel):
     cell = kernel.run("exit()")
     assert "A notebook goes on" in cell.shown()

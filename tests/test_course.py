@@ -14,6 +14,8 @@ LESSONS = sorted(path.stem for path in (ROOT / "notebooks" / "course").glob("*.i
 # Executed always: they have checks of programs, of functions over models, and errors that are meant.
 SOLUTIONS_ALWAYS, LESSONS_ALWAYS = ("03_all_reduce", "05_scopes"), ("06_accumulation",)
 PICTURE = re.compile(r"\b(plot(_xy)?|scatter|heatmap|histogram|placement)\(|\.plot\(\)")
+# A gradient that is begun again in the loop: SC0506.
+NOTES_ON_PURPOSE = ("lesson-06-4",)
 OPEN, RIGHT = "still to be filled in", ": right"
 
 
@@ -62,7 +64,7 @@ def test_a_solution_passes_its_checks(run_notebook, name):
     for cell in checks_of(executed):
         assert RIGHT in shown(cell).splitlines()[0], shown(cell)
     report = shown(report_of(executed))
-    assert report.startswith(f"lesson {int(name[:2])}") and OPEN not in report and "not yet right" not in report, report
+    assert report.startswith(f"lesson {int(name[:2])}") and not re.search(f"{OPEN}|not yet right|noted", report), report
     differences = list(notebook_outputs.differences(executed, committed(f"course/solutions/{name}")))
     assert not differences, f"renew it with notebooks/run.sh --renew notebooks/course/solutions/{name}.ipynb: {differences}"
 
@@ -104,6 +106,15 @@ def test_a_lesson_and_its_solution_differ_in_the_exercises_only(name):
     assert any(PICTURE.search(source) for source in sources), "a picture"
     assert not any(cell.get("outputs") for cell in lesson["cells"]), "a lesson has no outputs: they would be the answers"
     assert all(cell["outputs"] for cell in checks_of(solution)), "a solution has its outputs"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_cells_of_a_lesson_raise_no_notes(name):
+    """But for those that show an error or a warning on purpose."""
+    cells = committed(f"course/solutions/{name}")["cells"]
+    for cell in cells:
+        if cell["cell_type"] == "code" and "raises-exception" not in tags_of(cell) and cell["id"] not in NOTES_ON_PURPOSE:
+            assert not re.search(r"(note|warning)\[", shown(cell)), shown(cell)
 
 
 def test_the_exercises_of_the_program_are_those_of_the_notebooks():

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from kernel_client import DIAGNOSTIC, check_card, check_static_html
-from test_interrupts import interrupted
 
 ENTROPY = "loss = SparseCategoricalCrossentropy { from_logits: true }"
 

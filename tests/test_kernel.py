@@ -10,16 +10,17 @@ import pytest
 
 from kernel_client import DIAGNOSTIC, check_error, without_ansi
 
+pytestmark = pytest.mark.own_kernel
+
 MIB = 1 << 20
 
 
 def complete(kernel, marked):
-    """The matches at `|`, the replaced range and the seconds it took."""
+    """The matches at `|`, and the replaced range."""
     cursor = marked.index("|")
-    begun = time.monotonic()
     content = kernel.client.complete(marked.replace("|", "", 1), cursor, reply=True, timeout=30)["content"]
     assert content["status"] == "ok"
-    return content["matches"], (content["cursor_start"], content["cursor_end"]), time.monotonic() - begun
+    return content["matches"], (content["cursor_start"], content["cursor_end"])
 
 
 def inspect(kernel, marked, detail=0):
@@ -53,14 +54,14 @@ def variables(kernel):
     ],
 )
 def test_completion(kernel, marked, matches):
-    found, (start, end), _ = complete(kernel, marked)
+    found, (start, end) = complete(kernel, marked)
     assert found == matches
     code = marked.replace("|", "", 1)
     assert marked.index("|") == end and matches[0].startswith(code[start:end])
 
 
 def test_given_arguments_are_not_offered_again(kernel):
-    found, _, _ = complete(kernel, "fit!(model, data, epochs = 3, |)")
+    found, _ = complete(kernel, "fit!(model, data, epochs = 3, |)")
     assert "batch_size = " in found and "epochs = " not in found
 
 
@@ -77,9 +78,9 @@ def test_completion_and_inspection_are_answered_while_a_cell_runs(kernel):
     request = kernel.request('println!("begun"); std::thread::sleep(std::time::Duration::from_secs(60));')
     kernel.wait_for(request, "stream")
     for marked, matches in [("compile!(model, lo|)", ["loss = "]), ("mirr|", ["mirrored"])]:
-        found, _, seconds = complete(kernel, marked)
-        # One that waited for the cell would take a minute.
-        assert found == matches and seconds < 20
+        # The cell is interrupted below: an answer that waited for it would have come after its end.
+        found, _ = complete(kernel, marked)
+        assert found == matches
     assert "epochs" in inspect(kernel, "fit!(model, data, |)")
     assert "Vec<u32>" in inspect(kernel, "numbers|")
     kernel.manager.interrupt_kernel()
@@ -129,10 +130,8 @@ def test_the_shell_and_the_environment(kernel):
 def test_an_interrupted_shell_command_loses_no_variable(kernel):
     request = kernel.request("!echo begun; sleep 100")
     kernel.wait_for(request, "stream")
-    begun = time.monotonic()
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, timeout=60)
-    assert time.monotonic() - begun < 30
     check_error(cell, "Interrupted", "the command was interrupted", line=1)
     assert kernel.run("numbers.len()").shown() == "3"
 
@@ -223,7 +222,8 @@ def test_a_crate_works_beside_the_facade(kernel):
 def test_the_end_of_the_process_is_reported_with_line_and_lost_variables(kernel, code, name, part, line):
     kernel.run("let precious = 1;\nfn kept() -> u8 { 7 }")
     cell = kernel.execute(code)
-    check_error(cell, name, part, "lost: ", "`precious`", "functions, types and imports are kept", line=line)
+    own = "of earlier cells are kept, those of this cell are lost" if code.startswith("fn ") else ""
+    check_error(cell, name, part, "lost: ", "`precious`", f"functions, types and imports {own}", line=line)
     assert kernel.run("kept()").shown() == "7"
 
 
@@ -360,11 +360,14 @@ def test_partial_lines_and_odd_bytes(kernel):
     assert cell.stream() == "half a line bad \ufffd\ufffd end \ufffd"
 
 
-def test_text_without_a_newline_is_shown_at_once(kernel):
-    cell = kernel.run('print!("first"); std::thread::sleep(std::time::Duration::from_secs(3)); print!(" {}", "second");')
-    seconds = {message.content["text"].strip(): message.seconds
-               for message in cell.messages if message.kind == "stream"}
-    assert seconds["second"] - seconds["first"] > 0.5, seconds
+def test_text_without_a_newline_is_shown_at_once(kernel, tmp_path):
+    """The cell waits until the test has seen its first text."""
+    request = kernel.request(f'''print!("first");
+while !std::path::Path::new("{tmp_path}/seen").exists() {{ std::thread::sleep(std::time::Duration::from_millis(10)); }}
+print!("second");''')
+    assert kernel.wait_for(request, "stream")[0]["text"] == "first"
+    (tmp_path / "seen").touch()
+    assert kernel.collect(request).ok().stream() == "second"
 
 
 def listen(kernel, requests, is_over, seconds=60):

@@ -16,6 +16,8 @@ import zmq
 
 from kernel_client import Kernel, check_error
 
+pytestmark = pytest.mark.own_kernel
+
 DELIMITER = b"<IDS|MSG>"
 
 
@@ -88,6 +90,27 @@ def test_malformed_contents(kernel, shell, kind, content):
     check_alive(kernel)
 
 
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("complete_request", {"code": "a", "cursor_pos": -1}),
+        ("inspect_request", {"code": "a", "cursor_pos": -5}),
+        ("history_request", {"hist_access_type": "sideways"}),
+        ("is_complete_request", {}),
+        ("execute_request", {"code": 3}),
+    ],
+)
+def test_a_malformed_request_is_answered_with_an_error(kernel, shell, kind, content):
+    shell.send_multipart(signed(kernel, kind, content))
+    assert shell.poll(10_000), "the client would wait"
+    session = kernel.client.session
+    _, frames = session.feed_identities(shell.recv_multipart())
+    reply = session.deserialize(frames)
+    assert reply["msg_type"] == kind.replace("request", "reply")
+    assert (reply["content"]["status"], reply["content"]["ename"]) == ("error", "ProtocolError"), reply["content"]
+    assert kind in reply["content"]["evalue"]
+
+
 def test_a_message_that_is_replayed_is_not_executed_twice(kernel, shell, tmp_path):
     path = tmp_path / "times"
     code = ("use std::io::Write;\nstd::fs::OpenOptions::new().append(true).create(true)"
@@ -112,10 +135,8 @@ def test_a_subscriber_that_does_not_read_delays_nobody_for_long(kernel):
     stalled.connect(kernel.client._make_url("iopub"))
     time.sleep(0.3)
     try:
-        begun = time.monotonic()
-        cell = kernel.run('let line = "y".repeat(1023);\nfor _ in 0..8 * 1024 { println!("{line}"); }', timeout=90)
+        cell = kernel.run('let line = "y".repeat(1023);\nfor _ in 0..8 * 1024 { println!("{line}"); }', timeout=60)
         assert len(cell.stream()) == 8 << 20
-        assert time.monotonic() - begun < 60
         check_alive(kernel)
     finally:
         stalled.close()
@@ -134,20 +155,17 @@ def test_stop_on_error_aborts_what_waits(kernel):
 
 
 def test_a_question_is_cancelled_by_an_interrupt(kernel):
-    kernel.sent = time.monotonic()
     request = kernel.client.execute('println!("asking");\nlet answer = input("name? ");', allow_stdin=True)
     kernel.wait_for(request, "stream")
     question = kernel.client.get_stdin_msg(timeout=20)
     assert question["content"] == {"prompt": "name? ", "password": False}
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, timeout=30)
-    assert cell.seconds < 25
     check_error(cell, "Interrupted", "all variables are kept", without_line=True)
     check_alive(kernel)
 
 
 def test_what_is_typed_as_a_password_is_not_to_be_shown(kernel):
-    kernel.sent = time.monotonic()
     request = kernel.client.execute('stratoscope::display::input_password("token? ")', allow_stdin=True)
     question = kernel.client.get_stdin_msg(timeout=60)
     assert question["content"] == {"prompt": "token? ", "password": True}
@@ -435,10 +453,10 @@ std::thread::sleep(std::time::Duration::from_millis(200));""")
 
 
 @contextlib.contextmanager
-def small_disk(folder):
+def small_disk(folder, *options):
     """Mounts a small file system; returns whether that is allowed."""
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256m,mode=0700", "none", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", ",".join(["size=256m", "mode=0700", *options]), "none", folder]
     prefix = next((each for each in ([], ["sudo", "-n"]) if shutil.which((each + mount)[0])
                    and subprocess.run([*each, *mount], capture_output=True).returncode == 0), None)
     try:
@@ -480,6 +498,99 @@ def test_a_full_disk(tmp_path):
             assert kernel.run("precious").shown() == "4", "nothing is lost"
             assert kernel.run("fn f() -> u8 { 2 }\nf()").shown() == "2"
         assert not list(disk.glob("stratoscope-*"))
+
+
+def test_a_command_that_makes_room_on_a_full_disk(tmp_path):
+    disk = tmp_path / "d"
+    with small_disk(disk) as mounted:
+        if not mounted:
+            pytest.skip("no file system can be mounted")
+        with Kernel(cwd=tmp_path, env=dict(os.environ, TMPDIR=str(disk))) as kernel:
+            kernel.run("1")
+            with no_space(disk, mounted):
+                assert kernel.run(f"!echo removed; rm {disk}/filler").stream() == "removed\n"
+                assert kernel.run("20 + 3").shown() == "23"
+                (disk / "filler").touch()
+
+
+def test_a_folder_for_temporary_files_that_is_mounted_noexec(tmp_path, stratoscope):
+    disk = tmp_path / "d"
+    with small_disk(disk, "noexec") as mounted:
+        if not mounted:
+            pytest.skip("no file system can be mounted")
+        environment = dict(os.environ, TMPDIR=str(disk))
+        with Kernel(cwd=tmp_path, env=environment) as kernel:
+            first = kernel.run("6 * 7")
+            assert first.shown() == "42" and "`noexec`" in first.stream("stderr")
+        doctor = subprocess.run([stratoscope, "doctor"], env=environment, capture_output=True, text=True)
+        assert "`noexec`" in doctor.stdout, doctor.stdout
+
+
+def test_tools_that_the_environment_names_are_those_of_the_cells_only(tmp_path):
+    tools = {name: "/bin/false" for name in ("RUSTC", "CARGO", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER")}
+    with Kernel(cwd=tmp_path, env=dict(os.environ, **tools, RUSTUP_TOOLCHAIN="none")) as kernel:
+        kernel.run("let precious = 4;")
+        assert kernel.run("precious + 1").shown() == "5"
+        assert kernel.run("!echo $RUSTC $RUSTUP_TOOLCHAIN $STRATOSCOPE_RUSTC").stream() == "/bin/false none\n"
+
+
+def test_an_environment_without_variables(fresh_kernel):
+    fresh_kernel.run("for (name, _) in std::env::vars_os() { unsafe { std::env::remove_var(name) } }")
+    cell = fresh_kernel.execute("let x: i32 = \"no\".parse()?;")
+    assert "EVCXR" not in cell.stream() + cell.stream("stderr"), cell.messages
+    check_error(cell, "Error", "invalid digit", line=1)
+
+
+def test_a_panic_hook_of_the_users_own(fresh_kernel):
+    kernel = fresh_kernel
+    kernel.run("std::panic::set_hook(Box::new(|_| println!(\"hooked\")));")
+    for code in ("let n = 1;\npanic!(\"first {n}\")", "\n\nVec::<u8>::new()[2]"):
+        cell = kernel.execute(code)
+        check_error(cell, "panic", "first 1" if "first" in code else "index out of bounds", line=code.count("\n") + 1)
+        assert cell.stream() == "hooked\n"
+    # In the cell that sets it, too.
+    cell = kernel.execute("let _ = std::panic::take_hook();\nstd::panic::set_hook(Box::new(|_| ()));\npanic!(\"third\")")
+    check_error(cell, "panic", "third", line=3)
+
+
+def test_only_the_parent_of_a_fork_answers(fresh_kernel):
+    kernel = fresh_kernel
+    kernel.run('let precious = 3;\nfn forked() -> i32 { unsafe extern "C" { fn fork() -> i32; } unsafe { fork() } }')
+    assert kernel.run("let pid = forked();\npid > 0").shown() == "true"
+    assert kernel.run("precious + 1").shown() == "4"
+    # What a child fails with is not the cell's.
+    assert kernel.run('let pid = forked();\nif pid == 0 { Err("of the child")?; }\npid > 0').shown() == "true"
+    assert kernel.run('let pid = forked();\nif pid == 0 { panic!("of the child"); }\npid > 0').shown() == "true"
+    assert kernel.run("precious + 2").shown() == "5"
+
+
+def test_a_lock_of_standard_output_that_is_forgotten(fresh_kernel):
+    kernel = fresh_kernel
+    cell = kernel.run("std::mem::forget(std::io::stdout().lock());")
+    assert "holds the lock of standard output" in cell.stream("stderr") + kernel.run("1").stream("stderr")
+    cell = kernel.run('println!("a");\n1 + 1')
+    assert (cell.stream(), cell.stream("stderr"), cell.shown()) == ("a\n", "", "2")
+
+
+def test_escape_sequences_in_messages_are_written_out(kernel):
+    for code, name in [('panic!("\\u{1b}[31mred")', "panic"), ('Err::<u8, _>("\\u{1b}[31mred")?', "Error")]:
+        error = check_error(kernel.execute(code), name, "\\u{1b}[31mred")
+        assert "\x1b[31m" not in "".join(error["traceback"])
+
+
+@pytest.mark.parametrize("code", [
+    "let x = f" + "()" * 4000 + ";",
+    "let x = a" + "[0]" * 4000 + ";",
+    "let x = " + "1 + " * 4000 + "1;",
+    "x" + ".b[0]" * 4000,
+])
+def test_expressions_that_are_too_long_are_refused(kernel, code):
+    check_error(kernel.execute(code, timeout=30), "NestedTooDeep", line=1)
+
+
+def test_a_sum_of_many_terms(kernel):
+    kernel.run("let term = 2;")
+    assert kernel.run("let sum = " + "term + " * 60 + "term;\nsum").shown() == "122"
 
 
 def test_two_kernels_that_start_at_the_same_time(tmp_path):

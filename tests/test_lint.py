@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.own_kernel
+
 MISSPELLED = "// 😀 größe 👩‍👩‍👧\nlet x = \"𝄞\"; compile!(model, optimiser = AdamW::new(5e-5))?;"
 STEPS = "compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, steps_per_execution = 4)?;"
 LOOP = "loop { std::thread::sleep(std::time::Duration::from_millis(20)); }"
@@ -131,8 +133,10 @@ def test_the_settings_are_those_of_a_cell(fresh_kernel):
 def test_a_cell_is_checked_while_another_runs_and_no_state_is_published(kernel, comm):
     request = kernel.request(LOOP)
     kernel.wait_for(request, "execute_input")
-    for _ in range(20):
+    # Each answer is one message.
+    for _ in range(100):
         assert "SC0101" in comm.codes(MISSPELLED)
+    assert {message["msg_type"] for message in comm.others} <= {"status"}
     states = [message for message in comm.others if message["msg_type"] == "status"]
     assert all(each["parent_header"]["msg_id"] == request for each in states), states
     assert "idle" not in [each["content"]["execution_state"] for each in states]
@@ -183,30 +187,6 @@ def test_comms_are_listed_closed_and_bounded(kernel):
     others[0].request(MISSPELLED)
     with pytest.raises(queue.Empty):
         others[0].next(timeout=0.5)
-
-
-def least_seconds(repeat, action):
-    """Of the fastest one: other programs make some of them slower."""
-    def seconds():
-        begun = time.perf_counter()
-        action()
-        return time.perf_counter() - begun
-
-    action()
-    return min(seconds() for _ in range(repeat))
-
-
-def test_an_answer_costs_little_more_than_a_message(kernel, comm):
-    """Compared with a request to which the kernel knows the answer, since the speed of machines differs."""
-    message = least_seconds(100, lambda: kernel.client.kernel_info(reply=True, timeout=20))
-    idle = least_seconds(100, lambda: comm.ask(MISSPELLED))
-    request = kernel.request(LOOP)
-    kernel.wait_for(request, "execute_input")
-    running = least_seconds(100, lambda: comm.ask(MISSPELLED))
-    kernel.manager.interrupt_kernel()
-    kernel.collect(request)
-    print(f"kernel_info {message * 1e3:.2f} ms, lint {idle * 1e3:.2f} ms, lint while a cell runs {running * 1e3:.2f} ms")
-    assert idle < 8 * message and running < 12 * message
 
 
 def test_the_built_extension_is_that_of_its_sources(root):

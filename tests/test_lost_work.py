@@ -123,7 +123,7 @@ let given = twice;
         return
     if ename:
         text = " ".join(error_text(cell).split())
-        assert re.search(r"lost, because the cell had moved them: `moved`;", text), text
+        assert re.search(r"lost: `moved` \(moved by the cell\)", text), text
         assert re.search(r"did not end: `given` and `late`;", text), text
         assert re.search(r"kept: .*`fresh`.*`holds`.*`shadowed`.*`twice`", text), text
     kernel.execute("%reset fresh holds twice").ok()
@@ -146,7 +146,7 @@ def test_a_variable_is_kept_if_its_shadowing_fails(kernel, kind):
     kernel.execute('let mut old = String::from("trained");').ok()
     cell = run_to_its_end(kernel, f"let old = {initializer};", ename)
     if kind == "moves the old one":
-        assert "lost, because the cell had moved them: `old`" in error_text(cell)
+        assert "lost: `old` (moved by the cell)" in error_text(cell)
         assert "had moved it when it failed" in value(kernel, "old")
     else:
         # With its declared type, too.
@@ -292,11 +292,9 @@ def test_the_time_to_compile_grows_with_the_statements(kernel):
     request = kernel.request(code)
     kernel.wait_for(request, "execute_input")
     time.sleep(1)
-    pressed = time.monotonic()
     kernel.manager.interrupt_kernel()
-    cell = kernel.collect(request, code)
     # 117 s for 1600 statements when it was cubic; the limit allows for a busy machine.
-    assert time.monotonic() - pressed < 60
+    cell = kernel.collect(request, code, timeout=60)
     assert cell.errors[0]["ename"] == "Interrupted"
     assert value(kernel, "kept") == '"kept"'
     count = 1600 if os.environ.get("STRATOSCOPE_FULL_TESTS") else 500

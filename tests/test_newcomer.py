@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kernel_client import Kernel, check_card, check_error, check_static_html, without_ansi
+from kernel_client import check_card, check_error, check_static_html, without_ansi
 
 MODEL = """let model = Sequential([Dense(4).input_shape(5), Dense(1)])?;
 compile!(model, optimizer = SGD::new(0.01), loss = MeanSquaredError, metrics = [pearson()])?;
@@ -15,12 +15,11 @@ COMPILE = "compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory, tiny):
-    with Kernel(cwd=tmp_path_factory.mktemp("newcomer")) as kernel:
-        kernel.run(MODEL)
-        kernel.run(f'let bert = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;')
-        kernel.run("let texts = Dataset::from_rows([\"chess\", \"a server\"], [\"games\", \"net\"])?;")
-        yield kernel
+def notebook(kernel, tiny):
+    kernel.run(MODEL)
+    kernel.run(f'let bert = BertForSequenceClassification::from_pretrained("{tiny}", 8)?;')
+    kernel.run("let texts = Dataset::from_rows([\"chess\", \"a server\"], [\"games\", \"net\"])?;")
+    return kernel
 
 
 # ---------------------------------------------------------------- an error is shown once
@@ -29,7 +28,6 @@ def test_an_error_with_a_card_has_a_short_traceback(notebook):
     """The notebook shows the card, so the error has the place and the code only."""
     code = "let here = 1;\ncompile!(model, optimiser = SGD::new(0.01))?;"
     request = notebook.client.execute(code, allow_stdin=True)
-    notebook.sent = 0
     cell = notebook.collect(request, code)
     error = check_error(cell, "SC0101", "did you mean `optimizer`?", line=2)
     check_card(cell, "SC0101", "unknown argument")

@@ -8,6 +8,8 @@ import pytest
 
 from kernel_client import Kernel, check_error, without_ansi
 
+pytestmark = pytest.mark.own_kernel
+
 
 def say(kernel, kind, **content):
     """Sends a message over the shell channel; returns the comm messages of the answer."""
@@ -90,13 +92,12 @@ def test_a_table_of_the_variables_follows_the_cells(fresh_kernel):
 
 
 def test_kernel_info_is_answered_before_cells_can_run(fresh_kernel):
+    """The answer overtakes the first cell, which waits for the evaluator. How long it takes is measured by the bench command."""
     request = fresh_kernel.request("1 + 1")
-    cell = fresh_kernel.collect(request)
-    first_result = time.monotonic() - fresh_kernel.started
-    # Generous: the budget is 0.3 s on an idle machine and is measured by the bench command.
-    assert fresh_kernel.info_seconds < 20
-    assert fresh_kernel.info_seconds < first_result
-    assert cell.ok().shown() == "2"
+    asked = fresh_kernel.client.kernel_info()
+    reply = fresh_kernel.client.get_shell_msg(timeout=60)
+    assert (reply["msg_type"], reply["parent_header"]["msg_id"]) == ("kernel_info_reply", asked)
+    assert fresh_kernel.collect(request).ok().shown() == "2"
 
 
 def test_kernel_info_is_true(kernel):
@@ -129,13 +130,14 @@ def test_streams_are_separate_and_complete(kernel):
     assert not cell.bundles
 
 
-def test_streams_come_while_the_cell_runs(kernel):
-    cell = kernel.run(
-        'println!("first"); std::thread::sleep(std::time::Duration::from_secs(3)); println!("second");'
-    )
-    seconds = {message.content["text"].strip(): message.seconds
-               for message in cell.messages if message.kind == "stream"}
-    assert seconds["second"] - seconds["first"] > 0.5
+def test_streams_come_while_the_cell_runs(kernel, tmp_path):
+    """The cell waits until the test has seen its first line."""
+    request = kernel.request(f'''println!("first");
+while !std::path::Path::new("{tmp_path}/seen").exists() {{ std::thread::sleep(std::time::Duration::from_millis(10)); }}
+println!("second");''')
+    assert kernel.wait_for(request, "stream")[0]["text"] == "first\n"
+    (tmp_path / "seen").touch()
+    assert kernel.collect(request).ok().stream() == "second\n"
 
 
 def test_the_last_expression_is_the_result(kernel):
@@ -260,10 +262,8 @@ def test_the_heart_beats_while_a_cell_runs(kernel):
 def test_interrupt_ends_the_cell_and_the_kernel_goes_on(kernel, code):
     request = kernel.request(f'println!("started");\n{code}')
     kernel.wait_for(request, "stream")
-    begun = time.monotonic()
     kernel.manager.interrupt_kernel()
     cell = kernel.collect(request, code, timeout=60)
-    assert time.monotonic() - begun < 20
     check_error(cell, cell.errors[0]["ename"], "interrupted", without_line=True)
     assert kernel.run("40 + 2").shown() == "42"
 

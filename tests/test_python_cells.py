@@ -4,11 +4,11 @@ cell of the notebook, and that cell run by the kernel. The cells are those of sr
 import re
 import shutil
 import subprocess
-import time
 
 import nbformat
 import pytest
 
+from cell_files import applied
 from conftest import ROOT, STRATOSCOPE
 from kernel_client import DIAGNOSTIC, Kernel, check_card, check_error, check_static_html
 
@@ -120,7 +120,6 @@ def notebook(tmp_path_factory):
 
 def pasted(kernel, code):
     """Runs a cell as a front end does in which somebody sits: it can be asked, and inserts cells."""
-    kernel.sent = time.monotonic()
     return kernel.collect(kernel.client.execute(code, allow_stdin=True), code)
 
 
@@ -187,10 +186,8 @@ def test_the_mistakes_are_underlined_in_the_python_text(notebook):
     span = card[DIAGNOSTIC]["labels"][0]["place"]["span"]
     assert python.encode()[span["start"]:span["end"]].decode() == "steps_per_execution=16"
     assert "^" in card["text/plain"] and "steps_per_execution=16" in card["text/plain"]
-    (edit,) = card[DIAGNOSTIC]["fixes"][0]["edits"]
-    span = edit["place"]["span"]
-    fixed = python.encode()[:span["start"]] + edit["replacement"].encode() + python.encode()[span["end"]:]
-    assert "SC0102" not in codes(pasted(notebook, fixed.decode()))
+    fixed = applied(python, card[DIAGNOSTIC]["fixes"][0])
+    assert "SC0102" not in codes(pasted(notebook, fixed))
 
 
 def test_a_program_that_executes_a_notebook_gets_an_error(notebook):
@@ -210,6 +207,50 @@ def test_a_line_for_ipython_is_left_out(notebook):
         assert codes(cell)[0] == "SC1013"
     cell = notebook.execute("%matplotlib inline\nlet x = 1;")
     assert cell.errors[0]["ename"] == "UnknownMagic"
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+def test_a_cell_of_imports_is_a_note(notebook, interactive):
+    """There is nothing to do, also where nobody sits: the cell has not failed."""
+    code = "import numpy as np\nimport pandas as pd\nimport matplotlib.pyplot as plt"
+    cell = pasted(notebook, code) if interactive else notebook.execute(code)
+    cell.ok()
+    card = check_card(cell, "SC1013", "nothing to import")
+    assert card[DIAGNOSTIC]["severity"] == "note"
+    assert not cell.reply["payload"]
+
+
+# One line each: what stands on the card.
+SHORT = {
+    "train_ds = tf.data.Dataset.from_tensor_slices((dict(encodings), labels)).shuffle(1000).batch(16)": "this is Python",
+    "tf.keras.utils.plot_model(model)": "this is Python",
+    "[len(t) for t in texts]": "a list made by a loop",
+    "train_df, val_df = train_test_split(df, test_size=0.2)": "stratified_split",
+    "preds = model.predict(tokenizer([\"a\"], padding=True))\nprint(np.argmax(preds.logits, axis=1))": "this is Python",
+    "x = " + "not " * 20_000 + "True": "deeper nesting than is read",
+}
+
+
+@pytest.mark.parametrize("code", SHORT, ids=lambda code: code[:30])
+def test_short_cells_of_python_are_recognised(notebook, code):
+    notebook.run("%reset")
+    cell = pasted(notebook, code)
+    assert codes(cell)[0] == "SC1013"
+    assert SHORT[code] in " ".join(cell.shown().split())
+
+
+def test_a_slip_of_rust_is_no_python(notebook):
+    """A `;` that is missing, and names of the notebook that libraries of Python have too."""
+    notebook.run("%reset")
+    cell = notebook.execute("let mut np = vec![1];\nnp.push(2)\nnp.len()")
+    assert "SC1013" not in codes(cell)
+    notebook.run("let np = \"text\";")
+    assert "4" in notebook.run("np.len()").shown()
+
+
+def test_the_environment_is_set_by_a_translated_cell(notebook):
+    cell = pasted(notebook, "import os\nos.environ[\"STRATOSCOPE_OF_PYTHON\"] = \"a b\"").ok()
+    assert "STRATOSCOPE_OF_PYTHON=a b" in notebook.run(next_cell(cell)).stream()
 
 
 @pytest.mark.parametrize("name", ["PyTorch", "the Trainer"])

@@ -11,6 +11,8 @@ from kernel_client import check_error
 from test_widgets import kernel as state_of
 from test_widgets import press, run
 
+pytestmark = pytest.mark.own_kernel
+
 DATA = """let rows: Vec<Vec<f32>> = (0..200_000).map(|row| vec![(row % 7) as f32, (row % 5) as f32]).collect();
 let sums: Vec<f32> = rows.iter().map(|row| row[0] + row[1]).collect();
 let data = Dataset::from_arrays(rows, sums)?;

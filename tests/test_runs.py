@@ -22,13 +22,13 @@ compile!(model, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentro
 
 def test_a_run_from_its_first_step_to_its_last(ready):
     shown = ready.run("let run = start!(model, train, epochs = 2, batch_size = 8, validation_data = train)?; run").shown()
-    assert "before step 1 of 16" in shown, shown
+    assert "next: step 1 of 16" in shown, shown
     # Errors in other cells, of rustc and of the run's own model, leave it alone.
     assert ready.execute("let nothing: u32 = \"text\";").reply["status"] == "error"
     cell = ready.execute("fit!(model, train)?;")
     check_card(cell, "SC0121", "run.finish()?")
     stop = ready.run("run.step(3)?").shown()
-    assert "before step 4 of 16" in stop and "loss" in stop, stop
+    assert "next: step 4 of 16" in stop and "loss" in stop, stop
     ready.run("let answer = model.predict(\"a game\")?;")
     assert "run" in ready.run("%vars").shown() + ready.run("%vars").stream()
 
@@ -41,7 +41,7 @@ def test_a_run_from_its_first_step_to_its_last(ready):
     check_static_html(html)
     assert "data:image/svg+xml" in html
     assert "Breakpoint" in ready.run("format!(\"{:?}\", run.stop()?.unwrap().reason)").shown()
-    assert "before step 9 of 16" in ready.run("run.epoch()?").shown()
+    assert "step 9 of 16" in ready.run("run.epoch()?").shown()
 
     ready.run("run.clear_breakpoints()?;")
     history = ready.run("let history = run.finish()?; history").shown()
@@ -69,8 +69,8 @@ def test_a_fork_goes_on_beside_its_run(ready):
     assert "after step 3: batches of 4 examples" in edit, edit
     assert ready.run("other.drop_examples([1, 2])?.what").shown().count("dropped: 1, 2") == 1
     check_card(ready.execute("other.drop_examples([64])?;"), "SC0522", "0 to 63")
-    assert "fork 1: stands before step 6" in ready.run("other.step(2)?").shown()
-    assert "before step 6 of 16" in ready.run("first.step(2)?").shown()
+    assert "fork 1, next: step 6" in ready.run("other.step(2)?").shown()
+    assert "next: step 6 of 16" in ready.run("first.step(2)?").shown()
     cell = ready.run("compare([&first, &other])?")
     text = cell.shown()
     assert "the losses part at step 4" in text and "fork 1, after step 3: batches of 4 examples" in text, text
@@ -99,9 +99,9 @@ def test_the_interrupt_button_pauses(ready):
     made = int(ready.run("long.report()?.position.step").shown())
     assert made > 0
     # The lines of the table break where the numbers are wide.
-    assert "interruptedbeforestep" in "".join(cell.shown().split()), cell.shown()
+    assert "interrupted,next:step" in "".join(cell.shown().split()), cell.shown()
     after = ready.run("long.step(2)?").shown()
-    assert f"beforestep{made + 3}of" in "".join(after.split()), after
+    assert f"next:step{made + 3}of" in "".join(after.split()), after
     ready.run("drop(long);")
 
 

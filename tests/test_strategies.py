@@ -98,7 +98,7 @@ def test_a_partitioner_without_shards_is_refused(notebook):
     cell = notebook.execute(
         "let none = ParameterServerStrategy::logical(2, 2)?.variable_partitioner(Partitioner::FixedShards(0))?;"
     )
-    check_error(cell, "SC0915", "`number of shards` is 0, it must be at least 1")
+    check_error(cell, "SC0915", "the number of shards is 0, but must be at least 1")
 
 
 def test_metrics_are_kept_by_replica(notebook):

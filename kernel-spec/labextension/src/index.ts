@@ -7,12 +7,16 @@ import { linter } from '@codemirror/lint';
 import { Extension, StateEffect } from '@codemirror/state';
 import { EditorView, ViewPlugin } from '@codemirror/view';
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { EditorExtensionRegistry, IEditorExtensionRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { Kernel } from '@jupyterlab/services';
 
+import { cards } from './cards';
 import { Channel } from './channel';
+import { addCommands, OURS } from './commands';
 import { markers } from './markers';
+import { shownProblem } from './problems';
 import { tables } from './tables';
 
 const DELAY_MS = 250;
@@ -29,7 +33,10 @@ const again = StateEffect.define<null>();
 class Squiggles {
   constructor(private readonly notebooks: INotebookTracker) {
     notebooks.widgetAdded.connect((_, panel) => {
-      panel.sessionContext.kernelChanged.connect(() => this.refresh(panel));
+      panel.sessionContext.kernelChanged.connect(() => {
+        panel.removeClass(OURS);
+        this.refresh(panel);
+      });
     });
     NotebookActions.executed.connect((_, { notebook }) => {
       const panel = notebooks.find(each => each.content === notebook);
@@ -55,7 +62,12 @@ class Squiggles {
       delay: DELAY_MS,
       needsRefresh: update => update.transactions.some(each => each.effects.some(effect => effect.is(again)))
     });
-    return [followed, source];
+    return [followed, source, shownProblem];
+  }
+
+  /** The editor of a cell. */
+  view(model: object): EditorView | undefined {
+    return this.views.get(model);
   }
 
   private async check(model: object, view: EditorView) {
@@ -102,7 +114,12 @@ class Squiggles {
     let channel = this.channels.get(kernel);
     if (!channel) {
       channel = new Channel(kernel, () => {
-        this.notebooks.filter(each => each.sessionContext.session?.kernel === kernel).forEach(each => this.refresh(each));
+        this.notebooks
+          .filter(each => each.sessionContext.session?.kernel === kernel)
+          .forEach(each => {
+            each.addClass(OURS);
+            this.refresh(each);
+          });
       });
       this.channels.set(kernel, channel);
     }
@@ -128,8 +145,15 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Shows what stratoscope finds in a cell while it is typed.',
   autoStart: true,
   requires: [IEditorExtensionRegistry, INotebookTracker],
-  activate: (_: JupyterFrontEnd, editors: IEditorExtensionRegistry, notebooks: INotebookTracker) => {
+  optional: [ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    editors: IEditorExtensionRegistry,
+    notebooks: INotebookTracker,
+    palette: ICommandPalette | null
+  ) => {
     const squiggles = new Squiggles(notebooks);
+    addCommands(app, notebooks, model => squiggles.view(model), palette);
     editors.addExtension({
       name: 'stratoscope-lint',
       factory: ({ inline, model }) =>
@@ -138,4 +162,4 @@ const plugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [plugin, tables];
+export default [plugin, cards, tables];

@@ -74,7 +74,7 @@ function card(finding: IFinding): HTMLElement {
     const { name, finds, why, good } = finding.page;
     const page = element('div', 'page', [element('div', 'title', [`${finding.code} ${name}`])]);
     page.append(element('div', 'text', inline(finds)), element('div', 'text', inline(why)));
-    page.append(element('div', 'text', ['The corrected cell:']), element('pre', 'cell', [good]));
+    page.append(element('div', 'text', ['Example:']), element('pre', 'cell', [good]));
     parts.push(page);
   }
   return element('div', 'card', parts);

@@ -6,6 +6,7 @@
 
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { button, watch } from './outputs';
 import { isMissing, quantity } from './quantity';
 
 const TABLES = 'table.stratoscope-rows';
@@ -49,13 +50,11 @@ class DataTable {
     if (!heading.textContent?.trim()) {
       return;
     }
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'stratoscope-sort';
-    button.title = 'Sort the rows by this column';
-    button.append(...heading.childNodes);
-    heading.append(button);
-    button.addEventListener('click', () => this.press(column));
+    const sort = button('', null, () => this.press(column));
+    sort.classList.add('stratoscope-sort');
+    sort.title = 'Sort the rows by this column';
+    sort.append(...heading.childNodes);
+    heading.append(sort);
   }
 
   private press(column: number): void {
@@ -76,21 +75,17 @@ class DataTable {
   }
 
   private addPages(): void {
-    const button = (text: string, label: string, press: () => void) => {
-      const made = document.createElement('button');
-      made.type = 'button';
-      made.className = 'stratoscope-page';
-      made.textContent = text;
-      made.setAttribute('aria-label', label);
-      made.addEventListener('click', () => {
+    const turn = (text: string, label: string, press: () => void) => {
+      const made = button(text, label, () => {
         press();
         this.show();
       });
+      made.classList.add('stratoscope-page');
       return made;
     };
-    const previous = button('‹', 'Previous page', () => this.page--);
-    const next = button('›', 'Next page', () => this.page++);
-    const all = button('all rows', 'All rows', () => {
+    const previous = turn('‹', 'Previous page', () => this.page--);
+    const next = turn('›', 'Next page', () => this.page++);
+    const all = turn('all rows', 'All rows', () => {
       this.isWhole = !this.isWhole;
       this.page = 0;
     });
@@ -164,38 +159,11 @@ function extend(table: HTMLTableElement): void {
   new DataTable(table, headings, rows);
 }
 
-function look(node: Node): void {
-  if (!(node instanceof Element)) {
-    return;
-  }
-  if (node.matches(TABLES)) {
-    extend(node as HTMLTableElement);
-  } else {
-    node.querySelectorAll<HTMLTableElement>(TABLES).forEach(extend);
-  }
-}
-
 export const tables: JupyterFrontEndPlugin<void> = {
   id: 'stratoscope-lint:tables',
   description: 'Sorts the tables of outputs, and shows long ones in pages.',
   autoStart: true,
   activate: (_: JupyterFrontEnd) => {
-    new MutationObserver(changes => changes.forEach(change => change.addedNodes.forEach(look))).observe(document.body, {
-      childList: true,
-      subtree: true
-    });
-    look(document.body);
-    // Enter and Space press the button that has the focus; in a notebook they would begin to edit its cell.
-    window.addEventListener(
-      'keydown',
-      event => {
-        const isPress = event.key === 'Enter' || event.key === ' ';
-        const isPlain = !event.ctrlKey && !event.shiftKey && !event.altKey && !event.metaKey;
-        if (isPress && isPlain && event.target instanceof Element && event.target.matches('.stratoscope-sort, .stratoscope-page')) {
-          event.stopPropagation();
-        }
-      },
-      true
-    );
+    watch(TABLES, table => extend(table as HTMLTableElement));
   }
 };

@@ -54,8 +54,8 @@ fn first_fix(mut diagnostic: Diagnostic, title: impl Into<String>) -> Diagnostic
 pub(crate) fn not_found(
     name: &str,
     tried: Vec<(String, String)>,
-    offline: bool,
-    python: Option<PathBuf>,
+    (offline, python): (bool, Option<PathBuf>),
+    similar: Vec<String>,
 ) -> Box<Diagnostic> {
     let install = name.ends_with("all-MiniLM-L6-v2").then(|| {
         let python = python.map_or_else(|| "python3".into(), |it| it.display().to_string());
@@ -66,6 +66,7 @@ pub(crate) fn not_found(
         looked_in: tried,
         offline,
         install,
+        similar,
     };
     rule.error()
 }

@@ -27,6 +27,13 @@ impl Header {
             let content = line.trim();
             let indent = line.len() - line.trim_start().len();
             let magic = MagicLine::of(content);
+            if let Some(magic) = magic.filter(MagicLine::takes_text) {
+                let text = &code[start + line.len()..];
+                header.end = code.len();
+                let rust = Replacement::Rust(magic.of_text(text));
+                header.lines.push((start..header.end, rust));
+                return header;
+            }
             if let Some(magic) = magic.filter(|it| it.is_of_cell && it.name == "scope") {
                 header.end = start + line.len();
                 // From behind: the name of the strategy may be a part of the magic's.
@@ -111,6 +118,15 @@ mod tests {
         assert_eq!(clock("%%time \n"), Some((Clock::Once, 7)));
         assert_eq!(clock("%timer"), None);
         assert_eq!(clock("f() % time"), None);
+    }
+
+    #[test]
+    fn the_text_of_a_cell_is_no_rust() {
+        let code = "%env A=1\n%%bash\nif (then; \"\nls";
+        let header = Header::of(code);
+        assert_eq!((header.end, header.lines.len()), (code.len(), 2));
+        assert_eq!(header.without_lines(code).trim(), "");
+        assert_eq!(Header::of("%%bash").lines.len(), 1);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct MagicLine<'a> {
 pub const LINE_MAGICS: [&str; 6] = ["dep", "device", "env", "placement", "time", "timeit"];
 /// The magics that can stand above a whole cell, after `%%`.
 pub const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
+/// The magics whose cell is a text, after `%%`.
+const TEXT_MAGICS: [&str; 6] = ["bash", "sh", "html", "markdown", "latex", "svg"];
 
 impl<'a> MagicLine<'a> {
     /// Reads a line, which may be indented. `None`: it does not begin with `%`.
@@ -48,10 +50,35 @@ impl<'a> MagicLine<'a> {
         }
     }
 
+    /// Whether the rest of its cell is no Rust, but a text that it runs or shows.
+    pub fn takes_text(&self) -> bool {
+        self.is_of_cell && TEXT_MAGICS.contains(&self.name)
+    }
+
+    /// What stands for such a cell, whose text is this.
+    pub fn of_text(&self, text: &str) -> String {
+        let form = match self.name {
+            "bash" | "sh" => {
+                let quoted = text.replace('\'', "'\\''");
+                let command = format!("exec {} -c '{quoted}'", self.name);
+                return format!("::stratoscope::cell::shell({command:?})?;");
+            }
+            // Text that has its own dollar signs is no single formula.
+            "latex" if !text.contains('$') && !text.contains("\\begin{") => "Latex",
+            "markdown" | "latex" => "Markdown",
+            "svg" => "Svg",
+            _ => "Html",
+        };
+        format!(
+            "::stratoscope::prelude::display(&::stratoscope::prelude::{form}({:?}));",
+            text.trim_end()
+        )
+    }
+
     /// Whether its code is Rust, or it stands for Rust code: the evaluator runs it like any other code.
     pub fn is_code(&self) -> bool {
         match self.is_of_cell {
-            true => CELL_MAGICS.contains(&self.name),
+            true => CELL_MAGICS.contains(&self.name) || self.takes_text(),
             // With names it drops variables.
             false => {
                 LINE_MAGICS.contains(&self.name)
@@ -141,6 +168,27 @@ mod tests {
         ] {
             assert_eq!(replacement(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_text_becomes_a_command_or_a_display() {
+        for (line, text, expected) in [
+            (
+                "%%bash",
+                "echo 'a'\n",
+                r#"::stratoscope::cell::shell("exec bash -c 'echo '\\''a'\\''\n'")?;"#,
+            ),
+            (
+                "%%html",
+                "<b>a</b>\n",
+                r#"::stratoscope::prelude::display(&::stratoscope::prelude::Html("<b>a</b>"));"#,
+            ),
+        ] {
+            let magic = MagicLine::of(line).expect("a magic");
+            assert!(magic.takes_text() && magic.is_code());
+            assert_eq!(magic.of_text(text), expected);
+        }
+        assert!(!MagicLine::of("%html").expect("a magic").takes_text());
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Rewriting {
     pub macros: Macros,
     /// The items that stand in place of calls of macros, as code.
     pub written_out: Vec<String>,
+    /// It defines a function `main`, and nothing of it runs.
+    pub is_program: bool,
 }
 
 impl<'a> ParsedCell<'a> {

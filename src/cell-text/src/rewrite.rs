@@ -43,7 +43,7 @@ mod written_out;
 
 pub use deep_stack::parse_deep;
 use deep_stack::{MAX_PARSED_BYTES, on_deep_stack};
-use shape::{Scope, in_braces, names, never_returns, opened_scope};
+use shape::{Scope, in_braces, is_program, names, never_returns, opened_scope};
 use statement::Facts;
 use text::{Bound, Edit, apply};
 pub use text::{Rewritten, line_of};
@@ -58,6 +58,7 @@ pub(crate) fn rewrite_cell(cell: &ParsedCell<'_>, number: u64, silent: bool) -> 
         definitions: Definitions::default(),
         macros: Macros::default(),
         written_out: Vec::new(),
+        is_program: false,
     })
 }
 
@@ -104,6 +105,7 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
         definitions: written_out.definitions,
         macros: written_out.defined,
         written_out: written_out.texts,
+        is_program: is_program(&statements),
     }
 }
 
@@ -618,6 +620,42 @@ mod tests {
     fn what_cannot_be_parsed_is_left_to_rustc() {
         check("let x = ;", "§begin(7);let x = ;");
         check("#![feature(x)]\nlet y = 1;", "#![feature(x)]\nlet y = 1;");
+    }
+
+    /// Read twice at each operator, the first of them would take longer than any test.
+    #[test]
+    fn long_expressions_take_no_longer_than_their_length() {
+        for (part, end) in [
+            ("b + ", "b;"),
+            ("f(b) * (2 - ", ""),
+            ("!", "b;"),
+            ("a == b && ", "b;"),
+        ] {
+            rewrite(&format!("let x = {}{end}", part.repeat(150)), 1, false);
+        }
+        for link in [".b()", "()", "[0]", ".b[0]", "?"] {
+            rewrite(&format!("let x = f{};", link.repeat(250)), 1, false);
+        }
+    }
+
+    #[test]
+    fn a_program_is_recognized() {
+        let is_program = |code: &str| ParsedCell::of(code).rewrite(1, false).is_program;
+        assert!(is_program(
+            "use std::fmt;\nfn main() { println!(\"hello\"); }"
+        ));
+        assert!(is_program(
+            "async fn main() -> Result<(), String> { Ok(()) }"
+        ));
+        for code in [
+            "fn main() {}\nmain();",
+            "fn f() {}",
+            "fn main(a: i32) {}",
+            "1",
+            "",
+        ] {
+            assert!(!is_program(code), "{code}");
+        }
     }
 
     #[test]

@@ -47,22 +47,25 @@ pub struct Token {
 
 /// The tokens of `code[from..to]`, with places in `code`. Together they cover all of it, prefixes of strings aside.
 pub fn tokens(code: &str, range: Range<usize>) -> Vec<Token> {
+    each_token(code, range).collect()
+}
+
+/// As [`tokens`], read one by one.
+pub fn each_token(code: &str, range: Range<usize>) -> impl Iterator<Item = Token> {
     let mut at = range.start;
     let text = &code[range];
-    tokenize(text, FrontmatterAllowed::No)
-        .map(|token| {
-            let start = at;
-            at += token.len as usize;
-            let prefix = match token.kind {
-                TokenKind::Literal { kind, .. } => prefix_bytes(kind),
-                _ => 0,
-            };
-            Token {
-                kind: kind_of(token.kind),
-                range: start + prefix..at,
-            }
-        })
-        .collect()
+    tokenize(text, FrontmatterAllowed::No).map(move |token| {
+        let start = at;
+        at += token.len as usize;
+        let prefix = match token.kind {
+            TokenKind::Literal { kind, .. } => prefix_bytes(kind),
+            _ => 0,
+        };
+        Token {
+            kind: kind_of(token.kind),
+            range: start + prefix..at,
+        }
+    })
 }
 
 fn kind_of(kind: TokenKind) -> Kind {

@@ -79,6 +79,7 @@ pub fn hide(command: &mut Command) {
         command.env_remove(name);
     }
     environment::clean_env(command);
+    environment::give_tools_back(command);
 }
 
 pub use crate::layout::source;

@@ -1,7 +1,11 @@
 //! Lesson 3: an all-reduce as a program of hops. A [`Cluster`] executes the student's program without numbers: it tracks whose
 //! contributions each part of each device contains, so that a check can name what is missing or counted twice.
 
+mod ring;
+
 use std::collections::BTreeSet;
+
+use stratoscope_render::text;
 
 use crate::attempt::{Fault, attempt, judged};
 use crate::verdict::Verdict;
@@ -176,9 +180,11 @@ pub fn run(program: impl FnOnce(&mut Cluster), devices: usize, parts: usize) -> 
 /// in parts.
 pub fn check_ring(program: &dyn Fn(&mut Cluster), own: &dyn Fn(usize) -> Vec<Hop>) -> Verdict {
     judged("3.1", "ring", || {
-        for devices in [2, 3, 4, 5, 8] {
+        // Three devices are the fewest on which the parts of a hop tell typical mistakes apart.
+        for devices in [3, 4, 2, 5, 8] {
             let call = format!("ring on {devices} devices");
             let cluster = attempt(call.clone(), || run(program, devices, devices))?;
+            ring::mistake(&call, &cluster)?;
             is_a_sum(&call, &cluster)?;
             if let Some(far) = (cluster.transfers().iter())
                 .find(|it| ![1, devices - 1].contains(&((it.to + devices - it.from) % devices)))
@@ -235,10 +241,10 @@ fn is_a_sum(call: &str, cluster: &Cluster) -> Result<(), Fault> {
                 1 => format!("device {device}"),
                 _ => format!("part {part} of device {device}"),
             };
-            let hops = cluster.over;
+            let hops = text::count(cluster.over, "hop");
             if let Some(twice) = counts.iter().position(|&count| count > 1) {
                 let got = format!(
-                    "after {hops} hops {place} contains the numbers of device {twice} {} times",
+                    "after {hops} {place} contains the numbers of device {twice} {} times",
                     counts[twice]
                 );
                 let violated = "each device's numbers are in the sum once";
@@ -247,22 +253,29 @@ fn is_a_sum(call: &str, cluster: &Cluster) -> Result<(), Fault> {
                 return Err(Fault::wrong(call, got, violated, look_at));
             }
             if let Some(missing) = counts.iter().position(|&count| count == 0) {
-                let got =
-                    format!("after {hops} hops {place} lacks the numbers of device {missing}");
+                let got = format!("after {hops} {place} lacks the numbers of device {missing}");
                 let violated = "at the end every device has the sum of all devices";
-                let look_at = match hops {
+                let look_at = match cluster.over {
                     1 => {
                         "`next_hop`: what is sent in one hop is what the device had at its beginning"
+                            .to_owned()
                     }
-                    _ => {
-                        "the heat map of `course::run(…)`: in which hop does this part stop to grow?"
-                    }
+                    _ => picture_of(cluster),
                 };
                 return Err(Fault::wrong(call, got, violated, look_at));
             }
         }
     }
     Ok(())
+}
+
+/// The call that draws a program of this size.
+fn picture_of(cluster: &Cluster) -> String {
+    let (devices, parts) = (cluster.devices, cluster.parts);
+    let name = if parts == 1 { "tree" } else { "ring" };
+    format!(
+        "`heatmap(&course::run({name}, {devices}, {parts}).picture())?` in a cell of its own: in which hop does this part stop growing?"
+    )
 }
 
 /// Not more hops and not more bytes than the project's own program, in all and through the busiest device.
@@ -303,7 +316,7 @@ fn is_as_good(call: &str, cluster: &Cluster, own: &[Hop]) -> Result<(), Fault> {
         ));
     }
     if hops(&transfers) > hops(own) {
-        let got = format!("{complete}, after {} hops", hops(&transfers));
+        let got = format!("{complete}, after {}", text::count(hops(&transfers), "hop"));
         let violated =
             "the project's own program needs fewer hops: more devices send at the same time";
         return Err(Fault::wrong(
@@ -389,7 +402,7 @@ mod tests {
                 cluster.next_hop();
             }
         };
-        assert!(plain(half).contains("lacks the numbers"));
+        assert!(plain(half).contains("and the program ends"));
         let one_hop = |cluster: &mut Cluster| {
             let n = cluster.devices();
             (0..n).for_each(|it| cluster.send_and_store(it, (it + 1) % n, it));

@@ -41,17 +41,17 @@ fn of_batch(gradient: &OfExamples<'_>) -> Result<String, Fault> {
             )
         } else if close(got, -truth) {
             (
-                "a small move along the gradient makes the loss larger; along this one it makes the loss smaller",
+                "a small move along the gradient should raise the loss; with your number it lowers the loss",
                 "the sign of the error",
             )
         } else if close(got, truth / 2.0) {
             (
-                "the mean loss changes by about h · gradient when w changes by a small h; here it changes by more",
+                "nudge w by a small h: the mean loss should change by gradient · h; with your number it changes by more",
                 "the derivative of a square",
             )
         } else {
             (
-                "the mean loss changes by about h · gradient when w changes by a small h; here it does not",
+                "nudge w by a small h: the mean loss should change by gradient · h; with your number it does not",
                 "the gradient of one example, from lesson 1, then the mean of all",
             )
         };

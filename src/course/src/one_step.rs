@@ -25,12 +25,12 @@ fn of_gradient(gradient: &dyn Fn(f64, f64, f64, f64) -> (f64, f64)) -> Result<St
         let all = |factor: f64| close(by_w, factor * true_w) && close(by_b, factor * true_b);
         let (violated, look_at) = if all(-1.0) {
             (
-                "a small move along the gradient makes the loss larger; along this one it makes the loss smaller",
+                "a small move along the gradient should raise the loss; with your numbers it lowers the loss",
                 "the sign of the error: is it prediction minus target, or target minus prediction?",
             )
         } else if all(0.5) {
             (
-                "the loss changes by about h · gradient when a weight changes by a small h; here it changes by more",
+                "nudge a weight by a small h: the loss should change by gradient · h; with your numbers it changes by more",
                 "the derivative of a square",
             )
         } else if close(by_w, true_b) && close(by_b, true_b) {
@@ -45,12 +45,12 @@ fn of_gradient(gradient: &dyn Fn(f64, f64, f64, f64) -> (f64, f64)) -> Result<St
             )
         } else if close(by_w, true_w) {
             (
-                "the loss changes by about h · (derivative by b) when b changes by a small h; here it does not",
+                "nudge b by a small h: the loss should change by (derivative by b) · h; with your numbers it does not",
                 "the derivative by b: the prediction contains b with the factor 1",
             )
         } else {
             (
-                "the loss changes by about h · (derivative by w) when w changes by a small h; here it does not",
+                "nudge w by a small h: the loss should change by (derivative by w) · h; with your numbers it does not",
                 "the chain rule: the derivative of the square, then of what is squared",
             )
         };

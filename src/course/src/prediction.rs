@@ -3,12 +3,26 @@
 use crate::attempt::{Fault, attempt};
 use crate::verdict::{State, Verdict};
 
+/// The words of the predictions that are one of two words.
+const WORDS: [(&str, [&str; 2]); 2] = [
+    ("1.3", ["smaller", "larger"]),
+    ("8.3", ["converges", "diverges"]),
+];
+
+/// How far a predicted number may be from the measured one, as a share of it: a measurement has noise. Typical wrong
+/// predictions are farther off.
+const TOLERANCE: f64 = 0.05;
+
 /// A value that can be predicted.
 pub trait Predicted {
     /// The value as text.
     fn text(&self) -> String;
     /// Whether a prediction counts as this value.
     fn is_near(&self, prediction: &Self) -> bool;
+    /// What to write instead of a value that cannot be the prediction of an exercise.
+    fn instead(&self, _exercise: &str) -> Option<String> {
+        None
+    }
 }
 
 macro_rules! exact {
@@ -32,9 +46,12 @@ impl Predicted for f64 {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// Within a fifth: a prediction is no computation.
     fn is_near(&self, prediction: &Self) -> bool {
-        (self - prediction).abs() <= 0.2 * self.abs()
+        (self - prediction).abs() <= TOLERANCE * self.abs()
+    }
+
+    fn instead(&self, _exercise: &str) -> Option<String> {
+        (!self.is_finite()).then(|| "Write a number.".to_owned())
     }
 }
 
@@ -46,6 +63,13 @@ impl Predicted for &str {
     fn is_near(&self, prediction: &Self) -> bool {
         self.trim().eq_ignore_ascii_case(prediction.trim())
     }
+
+    fn instead(&self, exercise: &str) -> Option<String> {
+        let (_, words) = WORDS.iter().find(|(number, _)| *number == exercise)?;
+        let [first, second] = words;
+        (!words.iter().any(|word| word.is_near(self)))
+            .then(|| format!("Write `Some(\"{first}\")` or `Some(\"{second}\")`."))
+    }
 }
 
 fn open(exercise: &str) -> Verdict {
@@ -54,8 +78,8 @@ fn open(exercise: &str) -> Verdict {
     Verdict::new(exercise, State::Open, vec![("to do", what)])
 }
 
-/// Compares a prediction with what is measured. A prediction that differs is not wrong: it is made, and both values are shown.
-/// Nothing is measured before there is a prediction.
+/// Compares a prediction with what is measured. One that differs is noted, with both values: the exercise is to predict. Nothing
+/// is measured before there is a prediction, and another word than those of the exercise is none.
 pub fn predicted<T: Predicted>(
     exercise: &str,
     prediction: Option<T>,
@@ -64,6 +88,10 @@ pub fn predicted<T: Predicted>(
     let Some(prediction) = prediction else {
         return open(exercise);
     };
+    if let Some(instead) = prediction.instead(exercise) {
+        let lines = vec![("got", prediction.text()), ("to do", instead)];
+        return Verdict::new(exercise, State::Open, lines);
+    }
     let measured = match attempt("", measure) {
         Ok(measured) => measured,
         Err(Fault::Open) => {
@@ -80,13 +108,14 @@ pub fn predicted<T: Predicted>(
         ("predicted", prediction.text()),
         ("measured", measured.text()),
     ];
-    if !measured.is_near(&prediction) {
-        lines.push((
-            "question",
-            "Why do the two differ? The next paragraph has the reason.".to_owned(),
-        ));
+    if measured.is_near(&prediction) {
+        return Verdict::new(exercise, State::Right, lines);
     }
-    Verdict::new(exercise, State::Right, lines)
+    lines.push((
+        "question",
+        "Why do the two differ? The next paragraph has the reason.".to_owned(),
+    ));
+    Verdict::new(exercise, State::Noted, lines)
 }
 
 /// Compares an answer with the true one, which is not shown; `hint` says where to look.
@@ -114,12 +143,60 @@ mod tests {
         let hidden = predicted::<f64>("2.3", None, || 4.25);
         assert_eq!(hidden.state, State::Open);
         assert!(!hidden.words().contains("4.25") && !hidden.to_html().contains("4.25"));
-        let far = predicted("2.3", Some(2.0), || 4.25);
-        assert!(far.is_right() && far.words().contains("Why do the two differ"));
-        let near = predicted("2.3", Some(4.0), || 4.25);
-        assert!(near.is_right() && !near.words().contains("differ"));
         let unfilled = predicted("1.3", Some("larger"), || todo!());
         assert!(unfilled.words().contains("above is still to be filled in"));
+    }
+
+    #[test]
+    fn a_prediction_that_differs_is_noted_and_not_called_right() {
+        let state = |exercise, prediction, measured: f64| {
+            let verdict = predicted(exercise, Some(prediction), || measured);
+            let differs = verdict.words().contains("Why do the two differ");
+            assert_eq!(differs, verdict.state == State::Noted, "{verdict:?}");
+            assert!(verdict.state.is_done(), "{verdict:?}");
+            assert_eq!(verdict.words().contains(": right"), verdict.is_right());
+            verdict.state
+        };
+        // Exercise, what is measured, a right prediction, typical wrong ones.
+        let cases: [(&str, f64, f64, &[f64]); 5] = [
+            ("2.3", 4.0336, 4.0, &[16.0, 2.0, 8.0, 3.5, -4.0]),
+            ("3.3", 4.0, 4.0, &[8.0, 7.0, 3.5, 4.57, 1.0]),
+            ("6.1", 4.0, 4.0, &[1.0, 16.0, 0.25, 3.0]),
+            ("7.3", 1.0, 1.0, &[-0.64, 0.0, 3.0, -1.0]),
+            ("9.3", 1.0, 1.0, &[2.0, 1.5, 1.1]),
+        ];
+        for (exercise, measured, right, wrong) in cases {
+            assert_eq!(state(exercise, right, measured), State::Right);
+            for prediction in wrong {
+                assert_eq!(state(exercise, *prediction, measured), State::Noted);
+            }
+        }
+        let counted = predicted("5.4", Some([8_u64, 8, 8]), || [2, 8, 8]);
+        assert_eq!(counted.state, State::Noted);
+    }
+
+    #[test]
+    fn another_word_is_no_prediction() {
+        for (exercise, words, others) in [
+            ("1.3", ["smaller", "larger"], ["bigger", "diverges", ""]),
+            (
+                "8.3",
+                ["converges", "diverges"],
+                ["converge", "larger", "?"],
+            ),
+        ] {
+            let state = |word| predicted(exercise, Some(word), || words[1]).state;
+            assert_eq!(words.map(state), [State::Noted, State::Right]);
+            assert_eq!(state(" Diverges ").is_done(), exercise == "8.3");
+            for other in others {
+                let verdict = predicted(exercise, Some(other), || -> &str { panic!("measured") });
+                assert_eq!(verdict.state, State::Open);
+                let shown = verdict.words();
+                assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
+            }
+        }
+        let none = predicted("2.3", Some(f64::NAN), || -> f64 { panic!("measured") });
+        assert_eq!(none.state, State::Open);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stratoscope_render::html::{escape, prose};
+use stratoscope_render::html::{NAMED_ROW, NAMED_VALUE, escape, prose};
 use stratoscope_render::text;
 
 use crate::lessons;
@@ -14,7 +14,9 @@ pub enum State {
     Open,
     /// Filled in, and not right.
     Wrong,
-    /// Right; of a prediction: made.
+    /// A prediction that was made and differs from what was measured.
+    Noted,
+    /// Right; of a prediction: what was measured.
     Right,
 }
 
@@ -24,7 +26,23 @@ impl State {
         match self {
             Self::Open => "still to be filled in",
             Self::Wrong => "not yet right",
+            Self::Noted => "noted",
             Self::Right => "right",
+        }
+    }
+
+    /// Whether nothing is left to do. A prediction is done when it is made.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Noted | Self::Right)
+    }
+
+    /// The sign before the word in a report.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Self::Open => "○",
+            Self::Wrong => "✗",
+            Self::Noted => "●",
+            Self::Right => "✓",
         }
     }
 
@@ -33,6 +51,7 @@ impl State {
         match self {
             Self::Open => "#808080",
             Self::Wrong => "#d9822b",
+            Self::Noted => "#3b82f6",
             Self::Right => "#2e9e5b",
         }
     }
@@ -61,7 +80,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the exercise is done.
+    /// Whether it is right.
     pub fn is_right(&self) -> bool {
         self.state == State::Right
     }
@@ -102,8 +121,8 @@ impl Verdict {
         for (name, value) in &self.lines {
             let _ = write!(
                 html,
-                "<div style=\"display:flex;line-height:1.5\"><div style=\"flex:0 0 96px;opacity:0.75\">{}</div>\
-                 <div>{}</div></div>",
+                "<div style=\"{NAMED_ROW};line-height:1.5\"><div style=\"flex:0 0 96px;opacity:0.75\">{}</div>\
+                 <div style=\"{NAMED_VALUE}\">{}</div></div>",
                 escape(name),
                 prose(value)
             );

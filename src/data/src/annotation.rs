@@ -243,6 +243,7 @@ impl Dataset {
             label_names: names,
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            remarks: self.remarks.clone(),
             auto_shard: self.auto_shard,
         };
         Ok(data.with_names_in_examples())

@@ -83,7 +83,8 @@ pub struct TokenLabels {
     pub places: Option<Vec<i32>>,
     /// What the loss of a token counts: the examples of the whole batch over its tokens with a class. With it the loss of
     /// a batch, a sum over its examples like every other, divided by their number is the mean over tokens, on
-    /// however many replicas it was computed.
+    /// however many replicas it was computed. In an optimizer step of several batches, examples and tokens of all of
+    /// them ([`TokenLabels::weigh_together`]).
     pub weight: f32,
     /// Which entities the tags make, where they are known.
     #[serde(skip)]
@@ -108,11 +109,34 @@ impl TokenLabels {
             weight: 0.0,
             scheme: None,
         };
-        // Of a batch without any such token the loss is 0.
-        if let counted @ 1.. = labels.counted() {
-            labels.weight = (examples as f64 / counted as f64) as f32;
-        }
+        labels.weight = Self::weight_of(examples, labels.counted());
         labels
+    }
+
+    /// What the loss of a token counts among `counted` tokens of so many examples. Without any such token the loss is 0.
+    fn weight_of(examples: usize, counted: usize) -> f32 {
+        match counted {
+            0 => 0.0,
+            counted => (examples as f64 / counted as f64) as f32,
+        }
+    }
+
+    /// Weighs the tokens of the batches of one optimizer step alike, whichever batch they are in: the loss of the step is
+    /// the mean over all of its tokens with a class, as if it were one batch. Batches with other labels stay as they are.
+    pub fn weigh_together(batches: &mut [Batch]) {
+        let mut all: Vec<(usize, &mut Self)> = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let examples = batch.size();
+            if let Labels::Tokens(tokens) = &mut batch.labels {
+                all.push((examples, tokens));
+            }
+        }
+        let examples = all.iter().map(|(examples, _)| examples).sum();
+        let counted = all.iter().map(|(_, tokens)| tokens.counted()).sum();
+        let weight = Self::weight_of(examples, counted);
+        for (_, tokens) in all {
+            tokens.weight = weight;
+        }
     }
 
     /// Whether they can be those of a batch of `rows` examples with `seq` positions.
@@ -269,6 +293,17 @@ impl Batch {
     /// W, the number of features of each example; 0 for texts.
     pub fn width(&self) -> usize {
         self.features.len() / self.size().max(1)
+    }
+
+    /// How many examples it counts as in the loss of its optimizer step. For tokens with a class: their share of all of the
+    /// step, times the examples of the step.
+    pub fn counted(&self) -> f64 {
+        match &self.labels {
+            Labels::Tokens(tokens) if tokens.weight > 0.0 => {
+                tokens.counted() as f64 * f64::from(tokens.weight)
+            }
+            _ => self.size() as f64,
+        }
     }
 
     /// How many positions hold a token; the others are padding.

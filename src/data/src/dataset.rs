@@ -25,6 +25,8 @@ pub struct Dataset {
     pub source: String,
     /// Rows of the source that are not among the examples because they cannot be read, as was asked for.
     pub skipped: SkippedRows,
+    /// What the reader of the file decided by itself, such as the sign between two fields.
+    pub remarks: Vec<String>,
     /// Which examples each worker sees.
     pub auto_shard: AutoShardPolicy,
 }
@@ -72,76 +74,6 @@ impl SkippedRows {
 }
 
 impl Dataset {
-    /// A data set of unlabeled texts, for predictions.
-    pub fn from_texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
-        let examples = texts.into_iter().map(Example::new);
-        Self::from_examples(examples, Vec::new(), "texts in memory")
-    }
-
-    /// A data set of unlabeled pairs of texts.
-    pub fn from_pairs<A: Into<String>, B: Into<String>>(
-        pairs: impl IntoIterator<Item = (A, B)>,
-    ) -> Self {
-        let examples = pairs
-            .into_iter()
-            .map(|(text, pair)| Example::new(text).with_pair(pair));
-        Self::from_examples(examples, Vec::new(), "pairs in memory")
-    }
-
-    /// A data set of texts and the names of their classes. The classes are numbered in sorted order. An empty
-    /// name means that the example has no label.
-    pub fn from_labelled<T: Into<String>, L: AsRef<str>>(
-        rows: impl IntoIterator<Item = (T, L)>,
-    ) -> Self {
-        let (texts, labels): (Vec<String>, Vec<String>) = rows
-            .into_iter()
-            .map(|(text, label)| (text.into(), label.as_ref().to_owned()))
-            .unzip();
-        let named = labels.iter().filter(|label| !label.trim().is_empty());
-        let label_names = sorted_label_names(named.map(String::as_str));
-        let class_of = index_of(&label_names);
-        let examples = texts.into_iter().zip(&labels).map(|(text, label)| Example {
-            label: class_of
-                .get(label.as_str())
-                .map(|&class| Label::Class(class)),
-            ..Example::new(text)
-        });
-        Self::from_examples(examples.collect::<Vec<_>>(), label_names, "rows in memory")
-    }
-
-    /// A data set from a list of texts and a list of the names of their classes, like Keras's `x` and
-    /// `y`. The classes are numbered in sorted order.
-    ///
-    /// # Errors
-    /// SC0704 unless there are as many labels as texts; SC0914 if there are none; SC0416 for a label that is
-    /// empty.
-    pub fn from_rows<T: Into<String>, L: AsRef<str>>(
-        texts: impl IntoIterator<Item = T>,
-        labels: impl IntoIterator<Item = L>,
-    ) -> Result<Self> {
-        let texts: Vec<T> = texts.into_iter().collect();
-        let labels: Vec<L> = labels.into_iter().collect();
-        if texts.len() != labels.len() {
-            return Err(problem::length_mismatch(texts.len(), labels.len()));
-        }
-        if texts.is_empty() {
-            return Err(problem::empty("rows in memory", "Dataset::from_rows"));
-        }
-        let rows = labels.iter().enumerate();
-        let missing = rows.filter(|(_, label)| label.as_ref().trim().is_empty());
-        let missing: Vec<usize> = missing.map(|(row, _)| row).collect();
-        if !missing.is_empty() {
-            return Err(problem::missing_labels(
-                "Dataset::from_rows",
-                "rows in memory",
-                None,
-                (&missing, missing.len()),
-                labels.len(),
-            ));
-        }
-        Ok(Self::from_labelled(texts.into_iter().zip(labels)))
-    }
-
     /// A data set of examples; their `row` is set to their position.
     pub fn from_examples(
         examples: impl IntoIterator<Item = Example>,
@@ -154,6 +86,7 @@ impl Dataset {
             label_names,
             source: source.into(),
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: AutoShardPolicy::default(),
         };
         data.with_names_in_examples()
@@ -356,6 +289,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            remarks: self.remarks.clone(),
             auto_shard: self.auto_shard,
         }
     }

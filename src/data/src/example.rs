@@ -57,7 +57,7 @@ impl Example {
     }
 
     /// A row of numbers.
-    pub(crate) fn of_features(features: &[f32]) -> Self {
+    pub(crate) fn of_features(features: Arc<[f32]>) -> Self {
         const SHOWN: usize = 12;
         let shown = features.iter().take(SHOWN).map(f32::to_string);
         let mut text = shown.collect::<Vec<_>>().join(", ");
@@ -65,7 +65,7 @@ impl Example {
             text.push_str(&format!(", … ({} numbers)", features.len()));
         }
         Self {
-            features: features.into(),
+            features,
             ..Self::new(text)
         }
     }

@@ -1,182 +1,19 @@
-//! Numeric examples: `x` and `y` as in Keras, and two small generators of data that a model can learn.
+//! Numeric examples: how wide they are, and two small generators of data that a model can learn.
 
 use std::fmt::Display;
 
-use stratoscope_diagnostics::rules::LabelOutOfRange;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::Result;
 
 use crate::dataset::Dataset;
-use crate::example::{Example, Label};
 use crate::problem;
 use crate::random::RandomStream;
 
-/// The largest number of classes: each class has a name and an output, so larger integers in `y` are a mistake.
-const MOST_CLASSES: i64 = 1 << 20;
-
 impl Dataset {
-    /// A data set of rows of numbers and their labels, like Keras's `x` and `y`.
-    /// Integers in `y` are classes, floats are numbers to predict.
-    ///
-    /// ```
-    /// use stratoscope_data::Dataset;
-    ///
-    /// # fn main() -> stratoscope_diagnostics::Result<()> {
-    /// let prices = Dataset::from_arrays([[1.0, 2.0], [3.0, 4.0]], [0.5, 1.5])?;
-    /// let kinds = Dataset::from_arrays(vec![[1.0, 2.0], [3.0, 4.0]], vec![0, 1])?;
-    /// assert_eq!((prices.num_labels(), kinds.num_labels()), (0, 2));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// SC0704 unless `y` is as long as `x`, SC0914 for no rows, SC0915 for rows of different lengths
-    /// or an integer that numbers no class, SC0301 for a class below 0, SC0416 for a label that is NaN.
-    pub fn from_arrays<X: AsRef<[f32]>, Y: IntoTarget>(
-        x: impl IntoIterator<Item = X>,
-        y: impl IntoIterator<Item = Y>,
-    ) -> Result<Self> {
-        const CALL: &str = "Dataset::from_arrays";
-        let mut data = Self::of_rows(x, CALL)?;
-        let targets: Vec<Target> = y.into_iter().map(IntoTarget::into_target).collect();
-        if targets.len() != data.len() {
-            return Err(problem::lengths_of_arrays(data.len(), targets.len()));
-        }
-        let is_missing = |target: &Target| matches!(target, Target::Value(value) if value.is_nan());
-        let missing: Vec<usize> = (0..targets.len())
-            .filter(|&row| is_missing(&targets[row]))
-            .collect();
-        if !missing.is_empty() {
-            return Err(problem::missing_labels(
-                CALL,
-                "arrays in memory",
-                None,
-                (&missing, missing.len()),
-                targets.len(),
-            ));
-        }
-        let too_large = |target: &Target| target.class().is_some_and(|class| class >= MOST_CLASSES);
-        if let Some(row) = targets.iter().position(too_large) {
-            let given = targets[row].class().unwrap_or_default();
-            let expects = format!("below {MOST_CLASSES} to be a class, or a float to be predicted");
-            let name = format!("y[{row}]");
-            return Err(problem::bad_size(
-                problem::call(CALL),
-                &name,
-                given,
-                &expects,
-            ));
-        }
-        let classes = targets.iter().filter_map(Target::class);
-        let classes = classes.max().map_or(0, |most| (most + 1).max(0));
-        for (row, target) in targets.iter().enumerate() {
-            let label = match *target {
-                Target::Value(value) => Label::Value(value),
-                Target::Class(class) => match usize::try_from(class) {
-                    Ok(class) => Label::Class(class),
-                    Err(_) => return Err(below_zero(&targets, row, classes, CALL)),
-                },
-            };
-            data.examples[row].label = Some(label);
-        }
-        data.label_names = (0..classes).map(|class| class.to_string()).collect();
-        Ok(data.with_names_in_examples())
-    }
-
-    /// A data set of rows of numbers without labels, for predictions.
-    ///
-    /// # Errors
-    /// SC0914 for no rows, SC0915 for rows of different lengths.
-    pub fn from_features<X: AsRef<[f32]>>(x: impl IntoIterator<Item = X>) -> Result<Self> {
-        Self::of_rows(x, "Dataset::from_features")
-    }
-
-    fn of_rows<X: AsRef<[f32]>>(x: impl IntoIterator<Item = X>, call: &str) -> Result<Self> {
-        let rows = x.into_iter().map(|row| Example::of_features(row.as_ref()));
-        let data = Self::from_examples(rows, Vec::new(), "arrays in memory");
-        let Some(first) = data.examples.first() else {
-            return Err(problem::empty("arrays in memory", call));
-        };
-        let width = first.features.len();
-        let other = |example: &&Example| example.features.len() != width || width == 0;
-        if let Some(odd) = data.examples.iter().find(other) {
-            let name = format!("x[{}].len()", odd.row);
-            let expects = match width {
-                0 => "at least 1".to_owned(),
-                _ => format!("{width}, the length of `x[0]`"),
-            };
-            let place = problem::call(call);
-            return Err(problem::bad_size(
-                place,
-                &name,
-                odd.features.len(),
-                &expects,
-            ));
-        }
-        Ok(data)
-    }
-
     /// How many numbers an example has; 0 for texts.
     pub fn num_features(&self) -> usize {
         self.examples
             .first()
             .map_or(0, |example| example.features.len())
-    }
-}
-
-/// The label of a numeric example.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
-    /// The number of a class; it must not be negative.
-    Class(i64),
-    /// A number to be predicted.
-    Value(f32),
-}
-
-impl Target {
-    fn class(&self) -> Option<i64> {
-        match *self {
-            Self::Class(class) => Some(class),
-            Self::Value(_) => None,
-        }
-    }
-}
-
-/// The elements of `y`: integers for classes, floats for numbers.
-#[diagnostic::on_unimplemented(
-    message = "`y` cannot be made of `{Self}`",
-    label = "integers number classes, floats are numbers to be predicted"
-)]
-pub trait IntoTarget {
-    /// The label.
-    fn into_target(self) -> Target;
-}
-
-macro_rules! into_target {
-    ($($integer:ty),*; $($float:ty),*) => {
-        $(impl IntoTarget for $integer {
-            fn into_target(self) -> Target {
-                Target::Class(i64::try_from(self).unwrap_or(i64::MAX))
-            }
-        })*
-        $(impl IntoTarget for $float {
-            fn into_target(self) -> Target {
-                Target::Value(self as f32)
-            }
-        })*
-    };
-}
-
-into_target!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize; f32, f64);
-
-impl IntoTarget for bool {
-    fn into_target(self) -> Target {
-        Target::Class(i64::from(self))
-    }
-}
-
-impl<T: IntoTarget + Copy> IntoTarget for &T {
-    fn into_target(self) -> Target {
-        (*self).into_target()
     }
 }
 
@@ -264,33 +101,11 @@ fn at_least_one(call: &str, name: &str, given: impl Display + PartialEq<usize>) 
     }
 }
 
-/// SC0301 for a class below 0.
-fn below_zero(
-    targets: &[Target],
-    row: usize,
-    classes: i64,
-    call: &str,
-) -> Box<stratoscope_diagnostics::Diagnostic> {
-    let negative = |target: &&Target| target.class().is_some_and(|class| class < 0);
-    let rule = LabelOutOfRange {
-        label: targets[row].class().unwrap_or_default(),
-        row,
-        rows: targets.iter().filter(negative).count(),
-        // The fix is not another size of the head: the negative label has to go.
-        largest: -1,
-        classes: usize::try_from(classes).unwrap_or_default(),
-        head: None,
-        source: "arrays in memory".to_owned(),
-        text: None,
-        call: call.to_owned(),
-    };
-    rule.error()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::{Batch, Labels};
+    use crate::example::{Example, Label};
     use crate::tokenize::letters::Letters;
 
     fn code(result: Result<Dataset>) -> String {
@@ -341,7 +156,7 @@ mod tests {
         let ragged = vec![vec![1.0, 2.0], vec![3.0]];
         let error = Dataset::from_arrays(ragged, [0, 1]).expect_err("ragged");
         assert_eq!(error.code, "SC0915");
-        let message = "`x[1].len()` is 1, it must be 2, the length of `x[0]`";
+        let message = "`x[1].len()` is 1, but must be 2, the length of `x[0]`";
         assert_eq!(error.message, message);
         assert_eq!(code(Dataset::from_features([[0.0; 3]; 0])), "SC0914");
         assert_eq!(code(Dataset::from_features([[0.0; 0]; 2])), "SC0915");

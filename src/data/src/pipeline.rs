@@ -72,35 +72,6 @@ impl Kind {
 }
 
 impl Dataset {
-    /// A data set of pairs of texts and the names of their classes, like MRPC. The classes are
-    /// numbered in sorted order.
-    ///
-    /// ```
-    /// use stratoscope_data::Dataset;
-    ///
-    /// # fn main() -> stratoscope_diagnostics::Result<()> {
-    /// let pairs = [("a chess game", "a game of chess"), ("a mail server", "a platform game")];
-    /// let data = Dataset::from_pair_rows(pairs, ["same", "other"])?;
-    /// assert!(data.is_paired() && data.label_names == ["other", "same"]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// SC0704 unless there are as many labels as pairs; SC0914 if there are none.
-    pub fn from_pair_rows<A: Into<String>, B: Into<String>, L: AsRef<str>>(
-        pairs: impl IntoIterator<Item = (A, B)>,
-        labels: impl IntoIterator<Item = L>,
-    ) -> Result<Self> {
-        let (first, second): (Vec<A>, Vec<B>) = pairs.into_iter().unzip();
-        let mut data = Self::from_rows(first, labels)?;
-        for (example, pair) in data.examples.iter_mut().zip(second) {
-            example.pair = Some(pair.into());
-        }
-        data.source = "pairs in memory".to_owned();
-        Ok(data)
-    }
-
     /// The examples for which `keep` is true.
     pub fn filter(&self, keep: impl Fn(&Example) -> bool) -> Self {
         self.with_examples(self.examples.iter().filter(|example| keep(example)))
@@ -114,6 +85,7 @@ impl Dataset {
             label_names: self.label_names.clone(),
             source: self.source.clone(),
             skipped: self.skipped.clone(),
+            remarks: self.remarks.clone(),
             auto_shard: self.auto_shard,
         };
         changed.with_names_in_examples()
@@ -185,6 +157,7 @@ impl Dataset {
             label_names: names.clone(),
             source,
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: parts
                 .first()
                 .map(|part| part.auto_shard)
@@ -196,6 +169,11 @@ impl Dataset {
         let has_lines = sources.all(|part| Some(&part.source) == first.as_ref());
         for part in parts {
             whole.skipped.extend(&part.skipped);
+            for remark in &part.remarks {
+                if !whole.remarks.contains(remark) {
+                    whole.remarks.push(remark.clone());
+                }
+            }
             let part = match names.is_empty() {
                 true => part,
                 false => part.with_label_names(&names)?,
@@ -382,7 +360,7 @@ mod tests {
         assert_eq!(empty.concatenate(&data).unwrap().len(), data.len());
         assert!(empty.concatenate(&empty).unwrap().is_empty());
         let problem = data.concatenate(&Dataset::from_texts(["x"])).unwrap_err();
-        let words = "`texts in memory` is texts with no labels, it must be texts with classes, as `rows in memory` is";
+        let words = "`texts in memory` is texts with no labels, but must be texts with classes, as `rows in memory` is";
         assert!(problem.message.contains(words), "{problem}");
     }
 

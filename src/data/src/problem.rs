@@ -32,6 +32,37 @@ pub(crate) fn unreadable(
     called(call, "read here", rule.diagnostic())
 }
 
+/// Adds to SC0911 how a file of another encoding is read.
+/// `word`: what its first other word is in Latin-1.
+pub(crate) fn in_encoding(
+    mut problem: Problem,
+    call: &str,
+    path: &str,
+    (encoding, word): (&str, Option<&str>),
+) -> Problem {
+    if let Some(word) = word {
+        problem = Box::new(problem.evidence("as Latin-1", format!("`{word}`")));
+    }
+    problem.fixes.clear();
+    let takes_columns = ["Dataset::csv", "Dataset::tsv", "Dataset::jsonl"].contains(&call);
+    Box::new(match takes_columns {
+        true => problem.fix(format!(
+            "name its encoding: `{call}_with({path:?}, &Columns::new().encoding({encoding:?}))?`"
+        )),
+        false => problem.fix(format!(
+            "write it as UTF-8: `!iconv -f {} -t UTF-8 {path:?} > utf8.txt`",
+            encoding.replace("latin-1", "LATIN1").to_uppercase()
+        )),
+    })
+}
+
+/// SC0911 with its own way out.
+pub(crate) fn unreadable_with(call: &str, path: &str, reason: &str, fix: &str) -> Problem {
+    let mut problem = unreadable(call, path, None, reason);
+    problem.fixes.clear();
+    Box::new(problem.fix(fix))
+}
+
 /// SC0912: rows with more or fewer fields than the header.
 pub(crate) fn ragged_row(call: &str, rule: &RaggedRow) -> Problem {
     called(call, "read here", rule.diagnostic())
@@ -43,6 +74,7 @@ pub(crate) fn missing_column(call: &str, path: &str, column: &str, found: &[Stri
         column: column.to_owned(),
         found: found.to_vec(),
         path: path.to_owned(),
+        reader: Some(call.to_owned()),
     };
     called(call, "read here", rule.diagnostic())
 }
@@ -180,21 +212,6 @@ pub(crate) fn bad_size(place: Place, name: &str, given: impl Display, expects: &
     rule.error()
 }
 
-/// SC0704: two lists of different lengths that must be equally long.
-pub(crate) fn length_mismatch(texts: usize, labels: usize) -> Problem {
-    let rule = LengthMismatch {
-        first: "texts".to_owned(),
-        first_length: texts,
-        second: "labels".to_owned(),
-        second_length: labels,
-    };
-    called(
-        "Dataset::from_rows",
-        "the lists differ in length",
-        rule.diagnostic(),
-    )
-}
-
 /// SC0704 for weights of examples.
 pub(crate) fn lengths_of_weights(examples: usize, weights: usize) -> Problem {
     let rule = LengthMismatch {
@@ -210,17 +227,22 @@ pub(crate) fn lengths_of_weights(examples: usize, weights: usize) -> Problem {
     )
 }
 
-/// SC0704 for `x` and `y`.
-pub(crate) fn lengths_of_arrays(x: usize, y: usize) -> Problem {
+/// SC0704 for the examples and the labels of a call.
+pub(crate) fn lengths_of_arrays(call: &str, examples: usize, labels: usize) -> Problem {
+    let [first, second, lists] = match call {
+        "Dataset::from_rows" => ["texts", "labels", "the lists"],
+        "Dataset::from_pair_rows" => ["pairs", "labels", "the lists"],
+        _ => ["rows in `x`", "in `y`", "`x` and `y`"],
+    };
     let rule = LengthMismatch {
-        first: "rows in `x`".to_owned(),
-        first_length: x,
-        second: "in `y`".to_owned(),
-        second_length: y,
+        first: first.to_owned(),
+        first_length: examples,
+        second: second.to_owned(),
+        second_length: labels,
     };
     called(
-        "Dataset::from_arrays",
-        "`x` and `y` differ in length",
+        call,
+        &format!("{lists} differ in length"),
         rule.diagnostic(),
     )
 }

@@ -97,7 +97,10 @@ impl Dataset {
     /// What is to be known of the rows and labels.
     fn notes(&self) -> impl Iterator<Item = String> {
         let notes = [self.skipped.sentence(), similar_labels(&self.label_names)];
-        notes.into_iter().flatten()
+        self.remarks
+            .iter()
+            .cloned()
+            .chain(notes.into_iter().flatten())
     }
 
     /// The first examples as an HTML table.

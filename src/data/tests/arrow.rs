@@ -104,7 +104,7 @@ fn texts_and_labels_have_many_layouts() {
     assert_eq!(texts("pair"), ["a", "b", "c"]);
     assert_eq!(texts("none"), ["", "", ""]);
     assert_eq!(texts("yes"), ["true", "", "false"]);
-    assert_eq!(texts("double"), ["0.5", "-1", "2.25"]);
+    assert_eq!(texts("double"), ["0.5", "-1.0", "2.25"]);
     assert_eq!(texts("small"), ["-1", "200", ""]);
     assert_eq!(texts("code"), ["ab", "cd", "ef"]);
     let time = ["1970-01-01 00:00:00.001", "1970-01-01 00:00:00.002", ""];

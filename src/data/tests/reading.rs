@@ -187,6 +187,25 @@ fn every_reader_takes_a_pattern() {
     }
 }
 
+/// A pattern cannot find it, so that its rows would be missing without a word.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_name_that_is_no_utf8_is_reported() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"g\xff.csv");
+    std::fs::write(folder.path().join(name), "text,label\na,x\n").unwrap();
+    let read = || Dataset::csv(folder.path().join("*.csv"));
+    let message = read().unwrap_err().message.clone();
+    assert!(message.contains("is no UTF-8"), "{message}");
+    put(folder.path(), "h.csv", "text,label\nb,y\n");
+    let message = read().unwrap_err().message.clone();
+    assert!(message.contains("is no UTF-8"), "{message}");
+    // Another kind of file is not meant.
+    put(folder.path(), "h.tsv", "text\tlabel\nb\ty\n");
+    assert!(Dataset::tsv(folder.path().join("*.tsv")).is_ok());
+}
+
 #[test]
 fn patterns_without_a_file_and_files_of_different_kinds() {
     let folder = tempfile::tempdir().unwrap();

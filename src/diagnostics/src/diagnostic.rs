@@ -9,10 +9,15 @@ use crate::unhandled::Watch;
 use crate::{Edit, Fix, FixKind, Profile};
 use stratoscope_render::text;
 
+mod answer;
 mod formats;
+mod strategies;
+
+pub use answer::Answer;
+pub use strategies::UnnamedStrategy;
 
 /// A range of bytes in the text of the cell as its author typed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellSpan {
     /// First byte, counted from 0.
     pub start: usize,
@@ -175,38 +180,6 @@ pub struct Evidence {
     pub value: String,
 }
 
-/// What one version of TensorFlow does with the same program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The version.
-    pub profile: Profile,
-    /// What it does, in our words: ``raises in `compile` ``.
-    pub does: String,
-    /// What it says, in its own; `…` stands for what was left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub says: Option<String>,
-}
-
-impl Answer {
-    /// It does this without a message.
-    pub fn does(profile: Profile, does: impl Into<String>) -> Self {
-        let does = does.into();
-        Self {
-            profile,
-            does,
-            says: None,
-        }
-    }
-
-    /// It does this and says that.
-    pub fn says(profile: Profile, does: impl Into<String>, says: impl Into<String>) -> Self {
-        Self {
-            says: Some(says.into()),
-            ..Self::does(profile, does)
-        }
-    }
-}
-
 /// An error, a warning or a note, as shown to its reader.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -240,6 +213,10 @@ pub struct Diagnostic {
     /// this one is the error of the cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Diagnostic>,
+    /// The strategies that its texts name and that only the text of the cell has a variable for: see
+    /// [`name_strategies`](crate::check::name_strategies).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnamed: Vec<UnnamedStrategy>,
     /// Whether somebody has looked at it: see [`unhandled`](crate::unhandled).
     #[serde(skip)]
     #[doc(hidden)]
@@ -272,6 +249,7 @@ impl Diagnostic {
             profile: None,
             figure: None,
             related: Vec::new(),
+            unnamed: Vec::new(),
             watch: Watch::default(),
         }
     }

@@ -40,7 +40,7 @@ pub mod work;
 pub use deep_stack::on_deep_stack;
 pub use diagnostic::{
     Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Evidence, Figure, Label, Place,
-    Result, Severity,
+    Result, Severity, UnnamedStrategy,
 };
 pub use fix::{Edit, Fix, FixKind};
 pub use profile::Profile;

@@ -3,7 +3,7 @@
 use stratoscope_diagnostics::check::{CellContext, check_cell, resolve};
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::*;
-use stratoscope_diagnostics::{Diagnostic, Figure, Fix, Place, Rule, RulePage, Stage};
+use stratoscope_diagnostics::{Diagnostic, Edit, Figure, Fix, Place, Rule, RulePage, Stage};
 use unicode_width::UnicodeWidthStr;
 
 use common::context;
@@ -32,20 +32,21 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         (page::<R>(), facts.diagnostic())
     }
     vec![
-        example(StepsPerExecutionWithoutScope {
-            value: 16,
-            dropped: false,
-        }),
+        example(StepsPerExecutionWithoutScope::of_text(16, false)),
         example(NotCompiled { call: "fit".into() }),
         example(NoLoss),
         example(ModelOutsideScope {
-            strategy: "mirrored".into(),
+            strategy: StrategyName {
+                is_made_here: true,
+                ..StrategyName::of_variable("strategy")
+            },
             replicas: 2,
+            bound: None,
             variables: 104,
             device: "cpu:0".into(),
             compile_inside: false,
-            origin: Some("cell 3, line 2".into()),
-            line: Some(2),
+            is_named: false,
+            built: BuiltAt::Here(Some(2)),
             figure: Some(Figure {
                 html: "<div>the grid</div>".into(),
                 plain: "variable  cpu:0  cpu:1\nkernel    red    –".into(),
@@ -73,6 +74,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             row: 17,
             rows: 412,
             largest: 7,
+            smallest: Some(0),
             classes: 2,
             head: Some(HeadWritten {
                 call: Some("from_pretrained"),
@@ -86,6 +88,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         }),
         example(MissingColumn {
             column: "label".into(),
+            reader: None,
             found: vec!["text".into(), "labels".into()],
             path: "reviews.tsv".into(),
         }),
@@ -148,6 +151,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             ],
             offline: true,
             install: None,
+            similar: Vec::new(),
         }),
         example(CheckpointUnreadable {
             path: "half-downloaded/model.safetensors".into(),
@@ -353,6 +357,24 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
                         .into(),
                 edits: Vec::new(),
             },
+        }),
+        example(NameOfAnotherLibrary {
+            given: "len(rows)".into(),
+            written: Some("rows.len()".into()),
+            place: place_in(NameOfAnotherLibrary::PAGE.bad, "len(rows)"),
+            reason: "the length is a method".into(),
+            edits: vec![Edit {
+                place: place_in(NameOfAnotherLibrary::PAGE.bad, "len(rows)"),
+                replacement: "rows.len()".into(),
+            }],
+        }),
+        example(VariableInFunction {
+            function: "total".into(),
+            name: "numbers".into(),
+            parameter: "numbers: &Vec<f64>".into(),
+            place: place_in(VariableInFunction::PAGE.bad, "numbers.iter"),
+            function_place: place_in(VariableInFunction::PAGE.bad, "total"),
+            edits: Vec::new(),
         }),
     ]
 }

@@ -9,7 +9,7 @@ use stratoscope_diagnostics::arguments::{
 use stratoscope_diagnostics::check::suggest::distance;
 use stratoscope_diagnostics::check::{CellContext, calls, check_cell, defined_in};
 use stratoscope_diagnostics::render::apply;
-use stratoscope_diagnostics::{ArgumentState, Diagnostic, Place, Severity};
+use stratoscope_diagnostics::{ArgumentState, Diagnostic, Place};
 
 fn check(text: &str) -> Vec<Diagnostic> {
     check_cell(text, &CellContext::default())
@@ -599,68 +599,9 @@ fn a_number_of_an_optimizer_out_of_its_range_is_marked_in_its_table() {
     assert_eq!(state("beta_1"), Some(ArgumentState::Default));
 }
 
+/// Names of ours. `tests/cells/valid.md` has types, functions and macros of the notebook and of other crates with the same names.
 #[test]
-fn what_is_no_call_has_no_findings() {
-    for text in [
-        "",
-        "compile",
-        "let compile = 1; compile != 2",
-        "// compile!(model, optimiser = x)",
-        "\"compile!(model, optimiser = x)\"",
-        "macro_rules! compile { ($($t:tt)*) => { compile!(model, optimiser = 1) } }\ncompile!(a, b = 1);",
-        "struct AdamW; impl AdamW { fn new(x: f64) -> Self { AdamW } }\nAdamW::new(1.0).weight_decy(1.0);",
-        "struct TPUStrategy; TPUStrategy::new();",
-        "println!(\"{}\", stringify!(compile!(model, optimiser = 1)));",
-        "mine!(compile!(model optimizer = 1));",
-        "macro_rules! mine { ($m:expr) => { fit!($m, train, epoch = 3) } }",
-        "fn f<'a>(x: &'a str, y: &'a str) -> &'a str { if x > y { x } else { y } }",
-        "let m = x as HashMap<A, B>; fit!(model, train, seed = a as Map<A, B>, epochs = 1)?;",
-        "thread::scope(|s| { s.spawn(|| 1); });",
-        "fn fit(x: u8) -> u8 { x } fit(3);",
-        "Line.fit(&[1.0], &[2.0]);",
-        "EarlyStopping::new().patience(3);",
-        "compile!(model, optimizer = AdamW::new(5e-5).clone())?;",
-        "fit!(model, train, epochs = if a == b { 1 } else { 2 }, seed = a <= b)?;",
-        "x.fit(y); evaluate(z);",
-    ] {
-        assert!(check(text).is_empty(), "{text}: {:?}", codes(text));
-    }
-}
-
-/// Types, functions and macros of the notebook and of other crates with the names of ours.
-#[test]
-fn what_has_the_name_of_ours_and_is_another_has_no_findings() {
-    for text in [
-        "enum Animal { Lion(String), Cat }\nlet a = Animal::Lion(\"a\".into());",
-        "enum Choice { Adam(f64), SGD(f64) }\nuse Choice::*;\nlet a = Adam(0.1);",
-        "enum Choice<T: Copy> { #[allow(unused)] SGD(T) }\nmatch c { SGD(r) if r > x => 1, _ => 2 };",
-        "match animal { Lion(n) => n, Cat => 0 };",
-        "match animal { Some(Lion(n)) => { 1 } Ox | Lamb(_) => 0 };",
-        "if let Lion(n) = animal { n } else { 0 };",
-        "while let Some(Adam(n)) = next() {}",
-        "let Lion(n) = animal else { return Ok(()) };",
-        "for Lion(n) in animals {}",
-        "animals.map(|Lion(n)| n);",
-        "fn f(Lion(n): Wrapper) -> u8 { n }",
-        "let is_one = matches!(animal, Lion(_) | Lamb(_));",
-        "use linfa::Lion;\nlet l = Lion(2);",
-        "use candle_nn::{AdamW, optim::SGD};\nlet a = AdamW::new(variables, 1);\nlet b = SGD::new(1);",
-        "let a = candle_nn::AdamW::new(-1, p).weight_decy(0.1);",
-        "let s = mine::TPUStrategy::new();",
-        "other::fit!(model, epoch = 3);",
-        "other::scope!({ 1 });",
-        "use std::thread::scope;\nscope(a, { 1 });",
-        "fn scope(a: u8, b: u8) -> u8 { a }\nscope(1, { 2 });",
-        "let scope = |a, b| a + b;\nscope(1, { 2 });",
-        "let s = SGD::new(1f64).momentum(0f64);",
-        "let l = WeightedCrossentropy(2.0);",
-        "fn one(m: &Sequential) { fit!(m, d, epochs = 1); }\nlet m = Dataset::tsv(p)?;",
-        "fit!(m, d, epochs = 1)?;\nlet m = Dataset::tsv(p)?;\nlet m = build();",
-        "fn accuracy(a: &[u8]) -> usize { a.len() }\nfit!(model, train, epochs = accuracy(&a))?;",
-    ] {
-        assert!(check(text).is_empty(), "{text}: {:?}", codes(text));
-    }
-    // The same names where they are ours.
+fn what_is_ours_is_checked_among_other_names() {
     for (text, expected) in [
         ("match animal { Ox(n) => Lion(n), Cat => 0 };", "SC0126"),
         ("let x = { let a = 1; Adam(a) };", "SC0126"),
@@ -705,7 +646,7 @@ fn what_earlier_cells_define_is_known() {
     assert!(found(&[own], "fit!(epoch = 3);").is_empty());
     // A variable of an earlier cell that this one binds anew.
     let mut context = CellContext::default();
-    let model = ("m".to_owned(), "Model<Layers>".to_owned());
+    let model = ("m".to_owned(), "ModelOf<Layers>".to_owned());
     context.variables.extend([model]);
     let text = "fit!(m, d, epochs = 1)?;\nlet m = Dataset::tsv(p)?;";
     assert!(check_cell(text, &context).is_empty());
@@ -715,7 +656,7 @@ fn what_earlier_cells_define_is_known() {
 /// finding in its turn.
 #[test]
 fn a_call_is_put_right_by_its_ways_out() {
-    let model = |name: &str| (name.to_owned(), "Model<Layers>".to_owned());
+    let model = |name: &str| (name.to_owned(), "ModelOf<Layers>".to_owned());
     let data = |name: &str| (name.to_owned(), "stratoscope_data::Dataset".to_owned());
     let context = CellContext {
         variables: [model("bert"), data("train")].into_iter().collect(),
@@ -783,6 +724,11 @@ fn a_call_is_put_right_by_its_ways_out() {
             "SC0125",
             "let l = BinaryCrossentropy(from_logits = true, label_smoothing = 0.1);",
             "let l = BinaryCrossentropy { from_logits: true }.label_smoothing(0.1);",
+        ),
+        (
+            "SC0125",
+            "let l = SparseCategoricalCrossentropy(from_logits = true, label_smoothing = 0.1);",
+            "let l = CategoricalCrossentropy { from_logits: true }.label_smoothing(0.1);",
         ),
         (
             "SC0125",
@@ -890,69 +836,7 @@ fn a_call_is_put_right_by_its_ways_out() {
 }
 
 #[test]
-fn an_ordinary_cell_takes_a_few_milliseconds() {
+fn many_calls_have_all_their_findings() {
     let line = "compile!(model, optimizer = AdamW::new(5e-5).weight_decy(0.01), metric = [\"acuracy\"])?;\n";
-    let text = line.repeat(20);
-    let started = std::time::Instant::now();
-    let found = check(&text);
-    // Far above what it takes; a machine under load must not fail the test.
-    assert!(
-        started.elapsed().as_millis() < 500,
-        "{:?}",
-        started.elapsed()
-    );
-    assert_eq!(found.len(), 40);
-}
-
-/// The cells of the notebooks are checked like any other: an error is found only in a cell that is marked
-/// as one that raises, and in the main notebook it is the one that its text speaks of.
-#[test]
-fn the_notebooks_have_no_error_but_those_they_show() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../notebooks");
-    let mut in_the_main_one = Vec::new();
-    let mut notebooks = 0;
-    for entry in std::fs::read_dir(folder)
-        .expect("the notebooks are there")
-        .flatten()
-    {
-        let path = entry.path();
-        if path
-            .extension()
-            .is_none_or(|extension| extension != "ipynb")
-        {
-            continue;
-        }
-        notebooks += 1;
-        let text = std::fs::read_to_string(&path).expect("a notebook is text");
-        let notebook: serde_json::Value = serde_json::from_str(&text).expect("and JSON");
-        for cell in notebook["cells"].as_array().expect("with cells") {
-            if cell["cell_type"] != "code" {
-                continue;
-            }
-            let source: String = match &cell["source"] {
-                serde_json::Value::String(text) => text.clone(),
-                lines => {
-                    let lines = lines.as_array().into_iter().flatten();
-                    lines.filter_map(|line| line.as_str()).collect()
-                }
-            };
-            let mut tags = cell["metadata"]["tags"].as_array().into_iter().flatten();
-            let may_raise = tags.any(|tag| tag == "raises-exception");
-            for found in check(&source) {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                assert!(
-                    may_raise || found.severity != Severity::Error,
-                    "{name}: {found}\n{source}"
-                );
-                if name == "fine_tune_bert.ipynb" {
-                    in_the_main_one.push(found.one_line());
-                }
-            }
-        }
-    }
-    assert!(notebooks > 0, "no notebook was read");
-    assert_eq!(
-        in_the_main_one,
-        ["`compile!` has no argument `optimiser`; did you mean `optimizer`?"]
-    );
+    assert_eq!(check(&line.repeat(20)).len(), 40);
 }

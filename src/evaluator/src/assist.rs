@@ -31,6 +31,15 @@ impl Assistant {
         *self.lock() = variables;
     }
 
+    /// Whether a variable, or a member of one, may be something that a `?` can stand behind.
+    pub fn may_fail(&self, path: &str) -> bool {
+        let name = path.split('.').next().unwrap_or_default();
+        let is_member = name.len() < path.len();
+        let variables = self.lock();
+        let variable = variables.iter().find(|variable| variable.name == name);
+        variable.is_some_and(|it| is_member || is_fallible(&it.type_name))
+    }
+
     /// The completions where the text decides what can stand there; `None`: Rust decides.
     pub fn complete_call(&self, code: &str, cursor: usize) -> Option<Completions> {
         let cursor = border(code, cursor);
@@ -66,6 +75,14 @@ impl Assistant {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_fallible(type_name: &str) -> bool {
+    let path = type_name.split('<').next().unwrap_or_default();
+    matches!(
+        path.rsplit("::").next(),
+        Some("Result" | "Option" | "Poll" | "ControlFlow")
+    )
 }
 
 /// Without rust-analyzer, so that nothing waits for a cell or for the start.

@@ -190,6 +190,7 @@ impl Protocol {
         let Ok(commands) = self.commands.try_clone() else {
             return;
         };
+        let process = std::process::id();
         for line in BufReader::new(commands).lines() {
             let Ok(line) = line else { return };
             // A path may have spaces.
@@ -206,6 +207,11 @@ impl Protocol {
                     eprintln!("the cell cannot be loaded: {reason}");
                     std::process::exit(99);
                 }
+            }
+            if std::process::id() != process {
+                // A child that the cell has forked ends with the cell; its parent answers and goes on.
+                // SAFETY: it ends this process and touches no memory.
+                unsafe { libc::_exit(0) };
             }
             let _ = writeln!(self.events, "{ENDED}");
             if writeln!(self.replies, "{EXECUTION_COMPLETE}").is_err() {

@@ -3,6 +3,9 @@
 
 use stratoscope_compile::evcxr_contract::{UNPARSED, UNPARSED_END};
 
+/// The name of the error of a cell that was not compiled because nothing can be written.
+pub const WRITE_FAILED: &str = "WriteFailed";
+
 /// How the system says that nothing more can be written.
 const REASONS: [&str; 4] = [
     "No space left on device",
@@ -20,7 +23,7 @@ pub fn explain(message: &str) -> (&'static str, String) {
             "{reason}: the cell was not compiled, since nothing can be written to {}; variables are kept, and the cell can be run again",
             folder.display()
         );
-        return ("WriteFailed", text);
+        return (WRITE_FAILED, text);
     }
     let Some((_, said)) = message.split_once(UNPARSED) else {
         return ("Error", message.to_owned());

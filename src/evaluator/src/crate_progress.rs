@@ -16,8 +16,8 @@ use stratoscope_wire::MimeBundle;
 
 use stratoscope_session::OutputSink;
 
-/// How often the names are read.
-const PERIOD: Duration = Duration::from_millis(150);
+/// How often the names are read. A front end that cannot update a display shows a line each time.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Shows what is being compiled until it is dropped.
 pub struct Watch {

@@ -11,6 +11,7 @@ use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_wire::{KeptVariable, MimeBundle, ToCells};
 
+use super::compile_failure::WRITE_FAILED;
 use super::crate_progress::Watch;
 use super::declarations::Declared;
 use super::interrupt::Handle;
@@ -19,6 +20,7 @@ use super::lint::Linter;
 use super::lost_variables::LostVariables;
 use super::python_cell;
 use super::relay::{Current, Phase, Relay};
+use super::replaced_variables::ReplacedVariables;
 use super::show;
 use super::silenced::silenced;
 use super::streams::Streams;
@@ -37,12 +39,16 @@ use stratoscope_session::{
     Variable,
 };
 
+mod capture;
 mod kept_variables;
 mod known;
 mod names;
 mod outcome;
+mod reach;
 mod start;
+mod without_compiler;
 
+use capture::Capture;
 use start::{FIRST_CELL, WARM_UP};
 
 /// How long the last messages of a cell are waited for.
@@ -54,6 +60,10 @@ const HEARS: Duration = Duration::from_secs(1);
 /// Why a cell is not executed for which rust-analyzer fails.
 const NOT_INFERRED: &str = "rust-analyzer failed to infer the types of this cell's variables; variables are kept. Write the types, \
                             `let x: Type = …;`, or divide the cell";
+
+/// What a cell says that is a whole program.
+const MAIN_IS_NOT_CALLED: &str = "`main` is defined, and a notebook does not call it: write `main()` in a cell, or the statements of \
+                                  `main` without the function around them";
 
 /// The evaluator. Fields are dropped in this order: evcxr ends the cell process first.
 pub struct Engine {
@@ -68,6 +78,8 @@ pub struct Engine {
     declared: Declared,
     /// Those that there were.
     lost_variables: LostVariables,
+    /// Those that were of another type.
+    replaced_variables: ReplacedVariables,
     /// The types that cells have defined.
     defined: Definitions,
     /// The names of all that cells have defined.
@@ -84,6 +96,8 @@ pub struct Engine {
     assistant: Assistant,
     /// Checks cells while they are typed.
     linter: Linter,
+    /// The cell process did not answer when it was asked last.
+    is_unreachable: bool,
     /// How the last cell failed that did.
     last_error: Option<LastError>,
     /// Compiles the next cell.
@@ -154,6 +168,7 @@ impl Engine {
             definitions: defined,
             macros,
             written_out,
+            is_program: _,
         } = rewriting;
         let changed = self.defined.changed_by(&defined);
         let of_old_types = self.of_old_types(&changed);
@@ -170,8 +185,11 @@ impl Engine {
             Arc::clone(&current.outputs),
         );
         let result = self.evaluate(&rewritten);
-        // What a cell defines is kept whenever it was compiled, however it ended.
-        let compiled = !matches!(result, Err(Error::CompilationErrors(_) | Error::Message(_)));
+        // What a cell defines is kept whenever it was compiled, however it ended; only with its process it is lost.
+        let compiled = !matches!(
+            result,
+            Err(Error::CompilationErrors(_) | Error::Message(_) | Error::SubprocessTerminated(_))
+        );
         drop(watch);
         let warnings = warnings::take(self.home.path(), &rewritten, &current.code);
         self.end_generation(is_new_generation, compiled);
@@ -202,7 +220,7 @@ impl Engine {
         });
         let ran = matches!(result, Ok(_) | Err(Error::TypeRedefinedVariablesLost(_)));
         if ran && rewritten.runs {
-            self.link.sync(PATIENCE);
+            self.sync();
         }
         self.streams.drain();
         result
@@ -219,7 +237,10 @@ impl Engine {
     ) -> CellOutcome {
         self.adopt_forgotten();
         let parsed = ParsedCell::of(cell.code).with_session_macros(self.macros.clone());
-        if let Some((line, message)) = parsed.too_deep() {
+        // Python that is too deep is Python too.
+        if let Some((line, message)) = parsed.too_deep()
+            && !python_cell::is_python(cell.code)
+        {
             let (name, line) = ("NestedTooDeep", Some(line));
             let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
             return CellOutcome::Error(error);
@@ -229,7 +250,6 @@ impl Engine {
             number: cell.number,
             outputs: Arc::clone(outputs),
             profile: self.relay.settings().profile,
-            strategy: self.strategy_in(cell.code),
             cards: Arc::clone(cards),
         };
         self.relay.begin(current.clone());
@@ -250,8 +270,17 @@ impl Engine {
         }
         self.linter.executes(cell.code);
         let rewriting = parsed.rewrite(cell.number, cell.silent);
-        let (outcome, warnings) = self.compile_and_run(rewriting, &current);
+        let is_program = rewriting.is_program;
+        let (mut outcome, warnings) = self.compile_and_run(rewriting, &current);
+        if matches!(&outcome, CellOutcome::Error(error) if error.ename == WRITE_FAILED)
+            && let Some(done) = without_compiler::run(cell.code, outputs.as_ref())
+        {
+            outcome = done;
+        }
         if outcome == CellOutcome::Ok {
+            if is_program {
+                show::sentence(MAIN_IS_NOT_CALLED, &current);
+            }
             for found in warnings.into_iter().chain(notes) {
                 let judged = self.relay.settings().judged(found, None);
                 if let Some(found) = judged {
@@ -344,6 +373,7 @@ impl Evaluate for Engine {
         self.made_by.clear();
         self.declared = Declared::default();
         self.lost_variables.clear();
+        self.replaced_variables.clear();
         self.defined.clear();
         self.defined_names = DefinedNames::default();
         self.macros.clear();
@@ -414,32 +444,5 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.shut_down();
-    }
-}
-
-/// Takes the value of an expression instead of showing it.
-#[derive(Default)]
-struct Capture(Mutex<MimeBundle>);
-
-impl Capture {
-    fn take(&self) -> MimeBundle {
-        self.0
-            .lock()
-            .map(|mut bundle| std::mem::take(&mut *bundle))
-            .unwrap_or_default()
-    }
-}
-
-impl OutputSink for Capture {
-    fn stream(&self, _: Stream, _: &str) {}
-    fn display(&self, _: MimeBundle, _: MimeBundle, _: Option<String>, _: bool) {}
-    fn result(&self, data: MimeBundle) {
-        if let Ok(mut bundle) = self.0.lock() {
-            *bundle = data;
-        }
-    }
-    fn clear(&self, _: bool) {}
-    fn input(&self, _: &str, _: bool) -> Option<String> {
-        None
     }
 }

@@ -16,6 +16,7 @@
 
 use stratoscope_session::Backend;
 
+mod advice;
 mod assist;
 mod backend;
 pub mod cell_process;
@@ -33,6 +34,7 @@ pub mod pages;
 mod persistence;
 mod python_cell;
 mod relay;
+mod replaced_variables;
 mod rustc_errors;
 mod show;
 mod silenced;

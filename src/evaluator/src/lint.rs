@@ -11,6 +11,7 @@ use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_session::{DiagnosticSettings, Lint, Variable};
 
 use crate::magic::Magic;
+use crate::python_cell;
 
 /// What makes a strategy, or makes one active.
 const OF_STRATEGIES: [&str; 3] = ["Strategy", "set_default", "scope"];
@@ -46,6 +47,11 @@ impl Linter {
     /// Cells have defined these names.
     pub fn set_defined(&self, defined: DefinedNames) {
         self.known().defined = defined;
+    }
+
+    /// Whether a cell has defined a function of this name.
+    pub fn defines(&self, function: &str) -> bool {
+        self.known().defined.functions.contains(function)
     }
 
     /// A cell is executed.
@@ -93,6 +99,10 @@ impl Lint for Linter {
             };
             (context, known.settings.clone())
         };
+        // A cell of imports is no mistake.
+        if python_cell::has_nothing_to_do(&parsed.rust(), &context) {
+            return Vec::new();
+        }
         let mut all = Vec::new();
         for mut found in check_cell(&parsed.rust(), &context) {
             let related = std::mem::take(&mut found.related);
@@ -103,7 +113,7 @@ impl Lint for Linter {
             .filter_map(|found| judged(found, &settings))
             .map(|mut found| {
                 check::resolve(code, &mut found);
-                found
+                check::only_tried(code, found, &context)
             })
             .collect()
     }
@@ -138,6 +148,7 @@ mod tests {
         let linter = Linter::default();
         assert_eq!(codes(&linter, MISSPELLED, true)[0], "SC0101");
         assert!(codes(&linter, "%help", true).is_empty());
+        assert!(codes(&linter, "import numpy as np", true).is_empty());
         assert!(codes(&linter, &"(".repeat(100_000), true).is_empty());
     }
 

@@ -23,11 +23,11 @@ mod table;
 mod warnings;
 mod wrong;
 
-pub use request::Magic;
+pub use request::{AskedHelp, Magic};
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 21] = [
+const MAGICS: [(&str, &str); 23] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -64,6 +64,11 @@ const MAGICS: [(&str, &str); 21] = [
         "%%scope STRATEGY",
         "runs the whole cell in a strategy's scope",
     ),
+    ("%%bash", "runs the whole cell in a shell, as `%%sh`"),
+    (
+        "%%html",
+        "shows the whole cell as a page; also `%%markdown`, `%%latex` and `%%svg`",
+    ),
     (
         "%profile NAME",
         "cards quote this version of TensorFlow, such as `tf-2.3`; `off`: none",
@@ -91,7 +96,7 @@ const MAGICS: [(&str, &str); 21] = [
     ),
     (
         "%doc NAME",
-        "the type and the documentation of a name; also `?NAME`",
+        "the type and the documentation of a name; also `?NAME`, `NAME?` and `help(NAME)`",
     ),
     (
         "%exit",
@@ -147,7 +152,7 @@ impl MagicCell for Magic {
                 Ok(text) => outputs.replace_input(&text),
                 Err(evalue) => return fail(number, "FileError", evalue),
             },
-            Magic::Save(asked) => match files::save(asked, cells) {
+            Magic::Save(asked) => match files::save(asked, cells, number) {
                 Ok(text) => show(outputs, text),
                 Err(evalue) => return fail(number, "FileError", evalue),
             },

@@ -173,9 +173,8 @@ impl<'a> Obstacle<'a> {
                 (problem.to_owned(), vec![again.to_owned()])
             }
             Self::Reference => {
-                let owned = format!("keep what it refers to instead: `let {name} = ….to_owned();`");
-                let problem = "refers to what ends with its cell";
-                (problem.to_owned(), vec![owned, block])
+                let (problem, owned) = of_a_borrow(name, code);
+                (problem, vec![owned, block])
             }
             Self::Unknown => {
                 let mut fixes = vec![format!("give it a type: `let {name}: Type = …;`"), block];
@@ -231,6 +230,19 @@ impl<'a> Obstacle<'a> {
             }
         }
     }
+}
+
+/// What is wrong with a variable that borrows, and what to do.
+fn of_a_borrow(name: &str, code: &str) -> (String, String) {
+    let lent = lent(name, code);
+    let owner = lent.as_ref().map(|it| format!("`{}`", it.owner));
+    let owner = owner.unwrap_or_else(|| "a value of its cell".to_owned());
+    let owned = match lent.is_some_and(|it| it.is_iterator) {
+        true => "keep the items: end it with `.cloned().collect::<Vec<_>>()`".to_owned(),
+        false => format!("keep a copy: `let {name} = ….to_owned();`"),
+    };
+    let problem = format!("borrows from {owner}, and a borrow cannot outlive its cell");
+    (problem, owned)
 }
 
 /// What is wrong with a variable of a type that ends with its cell, and what to do.
@@ -313,6 +325,48 @@ fn is_guard(name: &str, code: &str) -> bool {
     })
 }
 
+/// What a borrow is of.
+struct Lent {
+    /// The variable.
+    owner: String,
+    /// It is an iterator over the variable's items.
+    is_iterator: bool,
+}
+
+/// The variable that the value of `name` borrows from, where the text shows it: `w` in `&w[0]`, `w.iter()`.
+fn lent(name: &str, code: &str) -> Option<Lent> {
+    const ITERATORS: [&str; 8] = [
+        "iter", "keys", "values", "windows", "chunks", "chars", "lines", "split",
+    ];
+    local(code, |ident, value| {
+        if ident != name {
+            return None;
+        }
+        let method = match value {
+            syn::Expr::MethodCall(call) => call.method.to_string(),
+            _ => String::new(),
+        };
+        let mut place = value;
+        loop {
+            place = match place {
+                syn::Expr::Reference(inner) => &inner.expr,
+                syn::Expr::Paren(inner) => &inner.expr,
+                syn::Expr::Try(inner) => &inner.expr,
+                syn::Expr::Index(inner) => &inner.expr,
+                syn::Expr::Field(inner) => &inner.base,
+                syn::Expr::MethodCall(inner) => &inner.receiver,
+                syn::Expr::Path(path) => {
+                    return Some(Lent {
+                        owner: path.path.get_ident()?.to_string(),
+                        is_iterator: ITERATORS.contains(&method.as_str()),
+                    });
+                }
+                _ => return None,
+            };
+        }
+    })
+}
+
 /// Whether the last call of what the variable is bound to is so, but for a `?` or `unwrap()`.
 fn method_of(name: &str, code: &str, is_so: impl Fn(&syn::ExprMethodCall) -> bool + Sync) -> bool {
     let found = local(code, |ident, value| {
@@ -366,6 +420,28 @@ mod tests {
             "evcxr_variable_store.put_variable::<std::thread::JoinHandle<!>>(stringify!(h), h);";
         assert_eq!(handed_on(line), Some(("h", "std::thread::JoinHandle<!>")));
         assert_eq!(handed_on("put(h)"), None);
+    }
+
+    #[test]
+    fn a_borrow_names_its_owner() {
+        for (value, expected) in [
+            ("&w[0]", Some(("w", false))),
+            ("&w[1..3]", Some(("w", false))),
+            ("(&w.field).as_str()", Some(("w", false))),
+            ("w.iter()", Some(("w", true))),
+            ("w.first().unwrap()", Some(("w", false))),
+            ("first(&w)", None),
+        ] {
+            let lent = lent("part", &format!("let part = {value};"));
+            let found = lent.as_ref().map(|it| (it.owner.as_str(), it.is_iterator));
+            assert_eq!(found, expected, "{value}");
+        }
+        let (problem, fix) = of_a_borrow("part", "let part = w.iter();");
+        assert_eq!(
+            problem,
+            "borrows from `w`, and a borrow cannot outlive its cell"
+        );
+        assert!(fix.ends_with("`.cloned().collect::<Vec<_>>()`"), "{fix}");
     }
 
     #[test]

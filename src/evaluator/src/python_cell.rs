@@ -1,15 +1,15 @@
 //! Cells of Python: a card with the mistakes that our rules know and the same program as a cell of the notebook, which is put
 //! below as the next cell.
 //!
-//! A cell that is Rust but for a spelling keeps its card with the edit (SC0127), and a cell of a few words that could be
-//! either is left to rustc.
+//! A text can be Python and Rust, or neither by a slip: what counts is in [`python`]. A cell that is Rust but for a spelling
+//! keeps its card with the edit (SC0127), and one that only lacks a `;` is left to the checks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use stratoscope_cell_text::ParsedCell;
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::check::{CellContext, check_cell, is_rust};
-use stratoscope_diagnostics::{Diagnostic, Severity};
-use stratoscope_python::{Answer, Known};
+use stratoscope_python::{Answer, Known, Reading, Sign};
 use stratoscope_session::{CellOutcome, DiagnosticSettings};
 
 use super::relay::Current;
@@ -22,7 +22,8 @@ pub(crate) fn answer(
     settings: &mut DiagnosticSettings,
     current: &Current,
 ) -> Option<CellOutcome> {
-    let answer = python(text, known)?;
+    let answer = python(text, &known)?;
+    let is_nothing = answer.is_nothing();
     let is_below = answer.has_cell() && current.outputs.next_input(&answer.cell());
     let answer = if is_below { answer.as_note() } else { answer };
     let mut shown: Vec<Diagnostic> = Vec::new();
@@ -34,7 +35,7 @@ pub(crate) fn answer(
         };
         shown.extend(found.map(|found| show::diagnostic(found, None, current)));
     }
-    if is_below {
+    if is_below || is_nothing {
         return Some(CellOutcome::Ok);
     }
     shown.truncate(1);
@@ -47,61 +48,59 @@ pub(crate) fn answer(
 
 /// Whether a cell as typed is Python that is answered, whatever the notebook has.
 pub(crate) fn is_python(code: &str) -> bool {
-    let parsed = ParsedCell::of(code);
-    parsed.too_deep().is_none() && python(&parsed.rust(), CellContext::default()).is_some()
+    python(&ParsedCell::of(code).rust(), &CellContext::default()).is_some()
 }
 
-/// The answer to a cell that is Python and no Rust.
-fn python(text: &str, known: CellContext) -> Option<Answer> {
-    /// The code of a cell that the checks take for Python.
-    const PYTHON: &str = "SC1013";
-    /// The code of a cell that is Rust but for a spelling.
-    const SPELLING: &str = "SC0127";
-    /// What the checks say of a cell that ends early.
-    const UNFINISHED: &str = "SC1012";
-    if !may_be(text) || is_rust(text) {
-        return None;
-    }
-    let found = check_cell(text, &known);
-    let is_known = found.iter().any(|found| found.code == PYTHON);
-    let errors = found
-        .iter()
-        .filter(|found| found.severity == Severity::Error);
-    let is_open = errors.clone().all(|found| found.code == UNFINISHED);
-    let is_spelled = found.iter().any(|found| found.code == SPELLING);
-    let binds = is_spelled && binds_without_let(text);
-    if !is_known && !is_open && !binds {
+/// Whether a cell as typed is Python that only imports, and sets up libraries of Python.
+pub(crate) fn has_nothing_to_do(text: &str, context: &CellContext) -> bool {
+    python(text, context).is_some_and(|answer| answer.is_nothing())
+}
+
+/// The answer to a cell that is Python: it parses as Python, and it is no Rust or says what no Rust says.
+fn python(text: &str, context: &CellContext) -> Option<Answer> {
+    if !may_be(text) {
         return None;
     }
     let known = Known {
-        variables: known.variables,
+        variables: context.variables.clone(),
     };
     // A cell is no reason to lose the variables, whatever the translation meets in it.
+    let reading = catch_unwind(|| stratoscope_python::reading(text, &known)).unwrap_or_default()?;
+    // Of a long text, the checks know only whether its brackets match.
+    let is_rust = |text: &str| !reading.has_operators && is_rust(text);
+    let is_python = match reading.sign {
+        Sign::Syntax => true,
+        // `plt.show();`, as Rust writes it, is an unknown name of Rust, whose card has the name that is here.
+        Sign::Library => !(text.trim_end().ends_with(';') && is_rust(text)),
+        Sign::Words => !is_rust(text),
+        Sign::Spelling => !is_rust(text) && !is_slip(text, &reading, context),
+    };
+    if !is_python {
+        return None;
+    }
     let translated = || stratoscope_python::answer(text, &known);
-    let answer = catch_unwind(AssertUnwindSafe(translated)).unwrap_or_default()?;
-    let is_python = answer.translation.is_keras || answer.translation.is_torch;
-    (is_known || is_python).then_some(answer)
+    catch_unwind(AssertUnwindSafe(translated)).unwrap_or_default()
 }
 
-/// `model = Sequential([…])  # hidden`: correct spelling alone would not make it Rust. Whether there is a `model` already
-/// does not matter: cells are run again.
-fn binds_without_let(text: &str) -> bool {
-    text.lines().any(|line| {
-        line.split_once(" = ").is_some_and(|(name, _)| {
-            let is_name = name.chars().all(|it| it.is_alphanumeric() || it == '_');
-            is_name && !name.is_empty()
-        })
-    })
+/// A cell of Rust with a slip: a spelling of Python, or a `;` that is missing. Its own card has the edit.
+fn is_slip(text: &str, reading: &Reading, context: &CellContext) -> bool {
+    /// The code of a cell that is Rust but for a spelling.
+    const SPELLING: &str = "SC0127";
+    let mut ended = text.to_owned();
+    for end in reading.ends.iter().rev() {
+        ended.insert(*end, ';');
+    }
+    let found = check_cell(text, context);
+    is_rust(&ended) || found.iter().any(|found| found.code == SPELLING)
 }
 
-/// A cheap look: Rust has words and signs that Python has not.
+/// A cheap look: Rust has words that Python has not.
 fn may_be(text: &str) -> bool {
     let is_rust = |line: &str| {
-        let line = line.trim();
-        line.starts_with("let ")
-            || line.starts_with("fn ")
-            || line.starts_with("use ")
-            || line.ends_with(';')
+        let line = line.trim_start();
+        ["let ", "fn ", "use ", "pub ", "//"]
+            .iter()
+            .any(|start| line.starts_with(start))
     };
     !text.lines().any(is_rust)
 }
@@ -136,11 +135,47 @@ mod tests {
             ("let a = 1\nlet b = 2;", false),
             ("n +", false),
             ("f(1)\ng(2)", false),
+            ("history.plot()\nmodel.summary()", false),
+            ("model.summary() # look", false),
             ("let name = 'x y';", false),
-            ("model.compile(optimizer='adam', loss='mse')", false),
+            ("fit!(model, train, epochs = 3)?", false),
+            ("println!(\"{x}\");", false),
+            ("model.fit(train, epochs = 3)", false),
+            ("scores.push(3)\nscores.len()", false),
+            ("2 ** 10", false),
+            ("print(\"hello\")", false),
+            ("model.compile(optimizer='adam', loss='mse')", true),
+            (
+                "model.compile(optimizer=\"sgd\", loss=\"mse\"); model.fit(x, y)\nprint(1)",
+                true,
+            ),
+            (
+                "train_ds = tf.data.Dataset.from_tensor_slices((dict(train_encodings), train_labels)).shuffle(1000).batch(16)",
+                true,
+            ),
+            ("tf.keras.utils.plot_model(model)", true),
+            (
+                "preds = model.predict(tokenizer([\"a\"], padding=True))\nprint(np.argmax(preds.logits, axis=1))",
+                true,
+            ),
+            ("[len(t) for t in texts]", true),
+            (
+                "train_df, val_df = train_test_split(df, test_size=0.2)",
+                true,
+            ),
+            ("plt.show()", true),
+            ("plt.show();", false),
+            ("{ x + 1 }", false),
+            ("*x", false),
+            ("x: i32 = 5;", false),
+            ("a, b = b, a", true),
+            ("df = pd.read_csv(\"a.csv\")", true),
+            ("x = [1, 2]\ny = 3", true),
+            ("x[1:3]", true),
+            ("import numpy as np", true),
         ] {
             assert_eq!(
-                python(text, CellContext::default()).is_some(),
+                python(text, &CellContext::default()).is_some(),
                 expected,
                 "{text}"
             );

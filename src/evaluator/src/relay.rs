@@ -93,8 +93,6 @@ pub struct Current {
     pub outputs: Arc<dyn OutputSink>,
     /// The version of TensorFlow whose words its cards quote.
     pub profile: Option<Profile>,
-    /// The strategy's variable, where there is no doubt which one is meant.
-    pub strategy: Option<String>,
     /// The cards of its errors.
     pub cards: Arc<Mutex<Vec<MimeBundle>>>,
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use evcxr::CompilationError;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, Label, Place, Severity};
 
+use super::advice;
 use super::suggestion::{self, Suggestion, is_generated};
 use stratoscope_cell_text::rewrite::Rewritten;
 
@@ -90,6 +91,16 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
     with_children(diagnostic, &error.json["children"], rewritten, cell)
 }
 
+/// An error about a number of arguments without the underline of the function's name, which says nothing: that of the
+/// arguments says what is wrong.
+pub fn at_the_arguments(mut found: Diagnostic) -> Diagnostic {
+    let is_counted = matches!(found.code.as_str(), "E0057" | "E0061");
+    if is_counted && found.labels.len() > 1 && found.labels[0].text.is_empty() {
+        found.labels.remove(0);
+    }
+    found
+}
+
 /// The place of what a message names, where rustc's own is lost: evcxr moves a cell's `use` lines.
 fn named_in(error: &CompilationError, cell: &str) -> Option<Label> {
     let message = error.message();
@@ -159,7 +170,7 @@ pub fn with_children(
             continue;
         };
         let mut text = without_paths(text);
-        if says_nothing(&text) {
+        if says_nothing(&text) || advice::is_foreign(&text, cell) {
             continue;
         }
         let spans = child["spans"].as_array().map_or(&[][..], Vec::as_slice);
@@ -171,14 +182,20 @@ pub fn with_children(
             continue;
         }
         let edits = edits_of(&suggested);
+        let is_import = |it: &&Edit| it.replacement.trim_start().starts_with("use ");
+        let mut imports = edits.iter().filter(is_import);
+        if imports.any(|it| advice::names_foreign_crate(&it.replacement, cell)) {
+            continue;
+        }
         // Of a change in several places, one says little.
         if let [Suggestion::Type { shown, .. }] = suggested.as_slice()
             && !text.contains(&format!("`{shown}`"))
         {
             let _ = write!(text, ": `{shown}`");
         }
+        let is_fix = level == "help" && advice::is_to_be_applied(spans, &text);
         match level {
-            "help" if !is_a_fact(&text) => diagnostic.fixes.push(Fix {
+            "help" if is_fix && !edits.is_empty() => diagnostic.fixes.push(Fix {
                 kind: stratoscope_diagnostics::FixKind::Change,
                 title: text,
                 edits,
@@ -226,18 +243,6 @@ fn says_nothing(text: &str) -> bool {
         || text.starts_with("required by a bound in")
         || text.ends_with("defined here")
         || text.ends_with("on by default")
-}
-
-/// rustc's help is not always one: what types implement is no advice.
-fn is_a_fact(text: &str) -> bool {
-    [
-        "the trait `",
-        "the following other types",
-        "within `",
-        "for that trait implementation",
-    ]
-    .iter()
-    .any(|begin| text.starts_with(begin))
 }
 
 /// rustc names the facade's modules in full, the cell's crate by a generated name, and closures by

@@ -3,6 +3,7 @@
 
 use std::sync::PoisonError;
 
+use stratoscope_diagnostics::check::CellContext;
 use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::{Diagnostic, Severity, check};
 use stratoscope_render::text;
@@ -33,9 +34,8 @@ pub fn diagnostic(
 ) -> Diagnostic {
     diagnostic = diagnostic.in_profile(current.profile);
     check::resolve_at(&current.code, &mut diagnostic, line);
-    if let Some(strategy) = &current.strategy {
-        check::name_strategy(&mut diagnostic, strategy);
-    }
+    check::name_strategies(&current.code, &mut diagnostic);
+    let diagnostic = check::only_tried(&current.code, diagnostic, &CellContext::default());
     let name = cell_name(current.number);
     let source = Source {
         text: &current.code,
@@ -60,6 +60,12 @@ pub fn diagnostic(
         .outputs
         .display(data, MimeBundle::new(), None, false);
     diagnostic
+}
+
+/// Displays a sentence.
+pub fn sentence(text: &str, current: &Current) {
+    let data = MimeBundle::from_iter([("text/plain".to_owned(), text.into())]);
+    (current.outputs).display(data, MimeBundle::new(), None, false);
 }
 
 /// The error of a cell whose diagnostics were displayed already: the first one names it.
@@ -142,22 +148,36 @@ pub fn plain_error(
     let mut traceback = vec![head];
     if let Some(text) = line.and_then(|line| code.lines().nth(line - 1)) {
         traceback.push(format!(
-            "\u{1b}[34m{:>4} |\u{1b}[0m {text}",
-            line.unwrap_or(0)
+            "\u{1b}[34m{:>4} |\u{1b}[0m {}",
+            line.unwrap_or(0),
+            without_controls(text)
         ));
     }
-    let mut lines = message.lines();
-    let first = lines.next().unwrap_or("no message");
+    let mut lines = message.lines().map(without_controls);
+    let first = lines.next().unwrap_or_else(|| "no message".to_owned());
     traceback.push(format!("\u{1b}[1;31m{ename}\u{1b}[0m: {first}"));
-    traceback.extend(lines.map(str::to_owned));
+    traceback.extend(lines);
     if let Some(place) = place {
         traceback.push(format!("at {place}"));
     }
     CellError {
         ename: ename.to_owned(),
-        evalue: first.to_owned(),
+        evalue: first,
         traceback,
     }
+}
+
+/// A line of the user's for a terminal: what would move its cursor or change its colors is written out, as `\u{1b}`.
+fn without_controls(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        match character {
+            '\t' => shown.push(character),
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// Lists names in words.
@@ -167,5 +187,21 @@ pub fn names(names: &[String]) -> String {
         None => String::new(),
         Some((only, [])) => only.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_cannot_control_the_terminal() {
+        let message = "red \u{1b}[31m\u{7}\r\nsecond\tline \u{9b}";
+        let error = plain_error("panic", message, Some(1), None, 3, "f(\"\u{1b}c\");");
+        assert_eq!(error.evalue, "red \\u{1b}[31m\\u{7}");
+        let text = error.traceback.join("\n");
+        assert!(text.ends_with("second\tline \\u{9b}"), "{text}");
+        // The colors of our own.
+        assert_eq!(text.matches('\u{1b}').count(), 4, "{text}");
     }
 }

@@ -14,7 +14,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::clock;
-use super::message::{Content, MessageType, PROTOCOL_VERSION};
+use super::message::{Content, Error, MessageType, PROTOCOL_VERSION};
 use super::signature::Signer;
 
 /// Separates the identities from the message.
@@ -222,6 +222,23 @@ impl Sealable {
             msg_type: C::TYPE,
             metadata: C::METADATA,
             content,
+        }
+    }
+
+    /// A reply of any type with the status `error`.
+    pub fn failed(reply: &'static str, error: &Error) -> Self {
+        #[derive(Serialize)]
+        struct Failed<'a> {
+            status: &'static str,
+            #[serde(flatten)]
+            error: &'a Error,
+        }
+        let status = "error";
+        let content = serde_json::to_string(&Failed { status, error });
+        Self {
+            msg_type: reply,
+            metadata: Error::METADATA,
+            content: content.expect("strings can be written as JSON"),
         }
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::comms::Comms;
+use super::consoles::Consoles;
 use super::envelope::Request;
 use super::history::History;
 use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest};
@@ -39,7 +40,7 @@ impl Executor {
         history: Arc<History>,
         (iopub, running): (Iopub, Running),
         comms: Comms,
-        stdin: Stdin,
+        (stdin, consoles): (Stdin, Consoles),
         replies: Replies,
     ) -> (Self, impl Future<Output = ()>) {
         let (queue, requests) = unbounded_channel();
@@ -50,6 +51,7 @@ impl Executor {
             running,
             comms,
             stdin,
+            consoles,
             replies,
             requests,
             count: 0,
@@ -71,6 +73,7 @@ struct Task {
     running: Running,
     comms: Comms,
     stdin: Stdin,
+    consoles: Consoles,
     replies: Replies,
     requests: UnboundedReceiver<Request>,
     /// The number of the last stored cell.
@@ -90,7 +93,7 @@ impl Task {
         let (reply, abort) = match ExecuteRequest::deserialize(&request.content) {
             Ok(content) => self.execute(&request, &parent, content).await,
             Err(error) => {
-                let error = malformed(&error);
+                let error = Error::malformed(&request.header.msg_type, &error);
                 self.iopub.publish(&parent, &error);
                 (ExecuteReply::error(self.count, error, Vec::new()), false)
             }
@@ -176,6 +179,8 @@ impl Task {
             identities: request.identities.clone(),
             number,
             silent: content.silent,
+            last_updates: (content.allow_stdin && self.consoles.has(&request.header_json))
+                .then(Mutex::default),
             allow_stdin: content.allow_stdin,
             iopub: self.iopub.clone(),
             comms: self.comms.clone(),
@@ -220,14 +225,5 @@ impl Task {
             results.insert(name.clone(), result);
         }
         Value::Object(results)
-    }
-}
-
-fn malformed(error: &serde_json::Error) -> Error {
-    let evalue = format!("the execute_request is malformed: {error}");
-    Error {
-        ename: "ProtocolError".to_owned(),
-        traceback: vec![evalue.clone()],
-        evalue,
     }
 }

@@ -110,9 +110,12 @@ impl History {
             true => own.saturating_add(session),
             false => session,
         };
-        // As IPython: the cells of this session have the number 0.
         let cells: Vec<Entry> = if wanted == own {
-            self.own.lock().cells.clone()
+            // As IPython: they have the number 0 unless they were asked for by the session's own number.
+            let session = session.max(0);
+            let cells = self.own.lock().cells.clone();
+            let numbered = |cell| Entry { session, ..cell };
+            cells.into_iter().map(numbered).collect()
         } else {
             let mut earlier = self.earlier();
             earlier.retain(|cell| cell.session == wanted);

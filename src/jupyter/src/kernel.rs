@@ -15,6 +15,7 @@ use zeromq::{RouterSocket, XPubSocket};
 
 use super::comms::Comms;
 use super::connection::{Channel, Connection};
+use super::consoles::Consoles;
 use super::envelope::Sealer;
 use super::execution::Executor;
 use super::history::{History, Place};
@@ -142,12 +143,13 @@ fn start_tasks(
     let comms = Comms::new(iopub.clone());
     let lint = LintComms::new(iopub.clone(), session.linter());
     let running = Running::new(iopub.clone());
+    let consoles = Consoles::default();
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
         (iopub.clone(), running.clone()),
         comms.clone(),
-        stdin.clone(),
+        (stdin.clone(), consoles.clone()),
         shell_replies.clone(),
     );
     let handler = RequestHandler {
@@ -158,6 +160,7 @@ fn start_tasks(
         comms,
         lint,
         stdin,
+        consoles,
         executor,
         shutdown,
     };

@@ -16,7 +16,6 @@ pub fn kernel_info() -> KernelInfoReply {
             "stratoscope {}: Rust, with BERT under a distribution strategy",
             env!("CARGO_PKG_VERSION")
         ),
-        debugger: false,
         help_links: vec![
             HelpLink {
                 text: "stratoscope",
@@ -31,6 +30,7 @@ pub fn kernel_info() -> KernelInfoReply {
                 url: "https://doc.rust-lang.org/book/",
             },
         ],
+        // Neither a debugger that speaks the debug adapter protocol nor subshells.
         supported_features: Vec::new(),
     }
 }

@@ -19,6 +19,7 @@ mod clock;
 mod comms;
 mod completeness;
 mod connection;
+mod consoles;
 mod cursor;
 mod envelope;
 mod execution;

@@ -26,6 +26,8 @@ pub struct CellOutputs {
     pub number: u64,
     /// Publish nothing.
     pub silent: bool,
+    /// The sender is a console, which ignores updates of displays: the last state of each.
+    pub last_updates: Option<Mutex<Vec<(String, MimeBundle)>>>,
     /// Whether the sender can answer questions.
     pub allow_stdin: bool,
     /// Where outputs are published.
@@ -56,6 +58,16 @@ impl CellOutputs {
         for display in self.comms.end_runs(&self.parent) {
             self.display(empty(), MimeBundle::new(), Some(display), true);
         }
+        let last = self.last_updates.as_ref();
+        let last = last.map(|it| std::mem::take(&mut *it.lock()));
+        let has_text = |data: &MimeBundle| data.get("text/plain") != empty().get("text/plain");
+        for (_, data) in last
+            .into_iter()
+            .flatten()
+            .filter(|(_, data)| has_text(data))
+        {
+            self.display(data, MimeBundle::new(), None, false);
+        }
         std::mem::take(&mut *self.for_reply.lock())
     }
 }
@@ -76,6 +88,13 @@ impl OutputSink for CellOutputs {
     ) {
         if self.silent {
             return;
+        }
+        if let (true, Some(last), Some(id)) = (update, &self.last_updates, &display_id) {
+            let mut last = last.lock();
+            match last.iter_mut().find(|(known, _)| known == id) {
+                Some((_, state)) => *state = data.clone(),
+                None => last.push((id.clone(), data.clone())),
+            }
         }
         let transient = Transient { display_id };
         if update {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::comms::Comms;
 use super::completeness::is_complete;
+use super::consoles::Consoles;
 use super::cursor::{byte_offset, code_points};
 use super::envelope::Request;
 use super::execution::Executor;
@@ -62,6 +63,8 @@ pub struct RequestHandler {
     pub lint: LintComms,
     /// Asks for input.
     pub stdin: Stdin,
+    /// The senders that ignore updates of displays.
+    pub consoles: Consoles,
     /// Queues cells.
     pub executor: Executor,
     /// Ends the kernel.
@@ -93,8 +96,7 @@ impl RequestHandler {
         self.running.begin(&parent);
         let answered = self.reply(&request, &parent, replies).await;
         if let Err(error) = answered {
-            let msg_type = &request.header.msg_type;
-            warn(&format!("{msg_type} is malformed and was dropped: {error}"));
+            replies.refuse(&request, &error).await;
         }
         self.running.end(&parent);
         if request.header.msg_type == MessageType::ShutdownRequest {
@@ -124,9 +126,11 @@ impl RequestHandler {
             }
             MessageType::IsCompleteRequest => {
                 let IsCompleteRequest { code } = content(request)?;
+                self.consoles.note(&request.header_json);
                 replies.send(request, &is_complete(&code)).await
             }
             MessageType::HistoryRequest => {
+                self.consoles.note(&request.header_json);
                 let reply = self.history(content(request)?).await;
                 replies.send(request, &reply).await
             }

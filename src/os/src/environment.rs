@@ -9,6 +9,16 @@ use std::sync::OnceLock;
 /// The variables that a kernel replaces.
 const REPLACED: [&str; 2] = ["PATH", "CARGO_HOME"];
 
+/// The variables that name tools of Rust. rust-analyzer, cargo and rustup prefer what they name to the compiler that built the
+/// library of the cells, which alone can read it: only the cells see them.
+const TOOLS: [&str; 5] = [
+    "CARGO",
+    "RUSTC",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTUP_TOOLCHAIN",
+];
+
 /// The folder that this process was started in, which is the notebook's.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -43,7 +53,7 @@ pub fn original(name: &str) -> Option<OsString> {
     }
 }
 
-/// Replaces `PATH` and `CARGO_HOME`. May be called again.
+/// Replaces `PATH` and `CARGO_HOME`, and puts the variables of tools aside. May be called again.
 ///
 /// # Safety
 /// No other thread may read or change the environment during the call.
@@ -63,6 +73,25 @@ pub unsafe fn replace(path: OsString, cargo_home: OsString) {
         // SAFETY: the caller guarantees that no other thread uses the environment.
         unsafe { std::env::set_var(name, value) };
     }
+    for name in TOOLS {
+        if let Some(value) = std::env::var_os(name) {
+            // SAFETY: the caller guarantees that no other thread uses the environment.
+            unsafe {
+                std::env::set_var(backup(name), value);
+                std::env::remove_var(name);
+            }
+        }
+    }
+}
+
+/// Gives the command the variables of tools that were put aside, as the user has set them.
+pub fn give_tools_back(command: &mut Command) -> &mut Command {
+    for name in TOOLS {
+        if let Some(value) = std::env::var_os(backup(name)) {
+            command.env(name, value).env_remove(backup(name));
+        }
+    }
+    command
 }
 
 /// Gives the command the original environment.

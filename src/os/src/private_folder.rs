@@ -6,12 +6,18 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::temporary_folder;
 
 /// The file in a private folder that is locked.
 const LOCK: &str = "lock";
+/// The ending of a folder that is not locked yet.
+const BEING_MADE: &str = "new";
+/// The ending of a folder that nobody uses any more.
+const BEING_REMOVED: &str = "old";
+/// A folder that is not locked after this time was left by a process that was killed.
+const MAKING_LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder that is removed when this is dropped.
 #[derive(Debug)]
@@ -29,7 +35,7 @@ pub fn fresh_name() -> String {
     format!("stratoscope-{}-{nanoseconds:08x}", std::process::id())
 }
 
-/// Whether a name is that of a private folder.
+/// Whether a name is that of a private folder, without an ending.
 fn is_private_folder(name: &str) -> bool {
     let parts = name
         .strip_prefix("stratoscope-")
@@ -49,7 +55,7 @@ impl PrivateFolder {
     pub fn make(path: PathBuf) -> io::Result<Self> {
         // Under a name that no sweep looks at until the folder is locked. Fails when it exists already: a folder that
         // another user made is never used.
-        let fresh = path.with_extension("new");
+        let fresh = path.with_extension(BEING_MADE);
         fs::DirBuilder::new().mode(0o700).create(&fresh)?;
         let lock = File::create_new(fresh.join(LOCK))?;
         match lock.try_lock() {
@@ -71,8 +77,15 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
     }
+}
+
+/// Removes a folder that nobody uses. A removal that is cut short leaves a name that every sweep removes.
+fn remove(folder: &Path) {
+    let old = folder.with_extension(BEING_REMOVED);
+    let renamed = fs::rename(folder, &old);
+    let _ = fs::remove_dir_all(if renamed.is_ok() { &old } else { folder });
 }
 
 /// Removes the private folders of this user that no process has locked.
@@ -84,12 +97,31 @@ fn sweep_in(folder: &Path) {
     // SAFETY: a system call without arguments that cannot fail.
     let user = unsafe { libc::geteuid() };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(is_private_folder)
-            && entry
-                .metadata()
-                .is_ok_and(|it| it.is_dir() && it.uid() == user);
-        if is_ours && let Some(_held) = hold(&entry.path().join(LOCK)) {
-            let _ = fs::remove_dir_all(entry.path());
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(name) = name.to_str() else { continue };
+        let (name, ending) = match name.split_once('.') {
+            Some((name, ending)) => (name, Some(ending)),
+            None => (name, None),
+        };
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        if !is_private_folder(name) || !metadata.is_dir() || metadata.uid() != user {
+            continue;
+        }
+        let held = hold(&path.join(LOCK));
+        let is_left = match ending {
+            None => held.is_some(),
+            Some(BEING_REMOVED) => true,
+            Some(BEING_MADE) => {
+                let age = metadata.modified().ok().and_then(|it| it.elapsed().ok());
+                age.is_some_and(|age| age > MAKING_LIMIT)
+                    && (held.is_some() || !path.join(LOCK).exists())
+            }
+            Some(_) => false,
+        };
+        if is_left {
+            remove(&path);
         }
     }
 }
@@ -164,10 +196,47 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_process_was_making_or_removing_is_swept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let now = SystemTime::now();
+        let make = |name: &str, age: Duration, has_lock: bool| {
+            let path = folder.path().join(name);
+            fs::create_dir(&path).expect("makes");
+            let lock = has_lock.then(|| File::create_new(path.join(LOCK)).expect("makes"));
+            let made = File::open(&path).expect("opens");
+            made.set_modified(now - age).expect("is ours");
+            lock
+        };
+        let (fresh, old) = (Duration::ZERO, 2 * MAKING_LIMIT);
+        make("stratoscope-1-00000001.old", fresh, false);
+        make("stratoscope-1-00000002.old", old, true);
+        make("stratoscope-1-00000003.new", old, false);
+        make("stratoscope-1-00000004.new", old, true);
+        make("stratoscope-1-00000005.new", fresh, false);
+        let held = make("stratoscope-1-00000006.new", old, true).expect("has one");
+        held.try_lock().expect("is free");
+        make("stratoscope-1-00000007.mine", old, true);
+        fs::write(folder.path().join("stratoscope-1-00000008.old"), "").expect("writes");
+        sweep_in(folder.path());
+        let left = fs::read_dir(folder.path()).expect("reads").flatten();
+        let mut left: Vec<_> = left.map(|it| it.file_name()).collect();
+        left.sort();
+        assert_eq!(
+            left,
+            [
+                "stratoscope-1-00000005.new",
+                "stratoscope-1-00000006.new",
+                "stratoscope-1-00000007.mine",
+                "stratoscope-1-00000008.old",
+            ]
+        );
+    }
+
+    #[test]
     fn an_existing_folder_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("stratoscope-1-00000001");
-        fs::create_dir(path.with_extension("new")).expect("makes");
+        fs::create_dir(path.with_extension(BEING_MADE)).expect("makes");
         PrivateFolder::make(path.clone()).expect_err("is there already");
         assert!(!path.exists());
     }

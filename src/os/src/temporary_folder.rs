@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -142,9 +143,34 @@ fn problem_with(folder: &Path) -> Option<&'static str> {
         .prefix("stratoscope-probe-")
         .tempfile_in(folder)
     {
-        Ok(_) => None,
+        Ok(file) if can_execute(file.as_file()) => None,
+        Ok(_) => Some("is mounted `noexec`, so that the code of a cell cannot be loaded from it"),
         Err(_) => Some("cannot be written to"),
     }
+}
+
+/// Whether code in this file can be loaded. A file system that is mounted `noexec` refuses it for each of its files.
+fn can_execute(file: &fs::File) -> bool {
+    const BYTES: usize = 1;
+    let protection = libc::PROT_READ | libc::PROT_EXEC;
+    let flags = libc::MAP_PRIVATE;
+    // SAFETY: a new mapping at a place that the system chooses; it is not read.
+    let mapped = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            BYTES,
+            protection,
+            flags,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: it was mapped above with this length, and nothing refers to it.
+    unsafe { libc::munmap(mapped, BYTES) };
+    true
 }
 
 /// Whether users other than this one and the administrator can replace files in a folder.
@@ -221,6 +247,14 @@ mod tests {
         // With the sticky bit, as `/tmp` has it, nobody renames what belongs to another.
         mode(&open, 0o1777);
         assert_eq!(problem_with(&open), None);
+    }
+
+    #[test]
+    fn a_file_that_may_be_written_can_be_loaded_unless_its_file_system_forbids_it() {
+        assert!(can_execute(&tempfile::tempfile().expect("a file")));
+        // Files of `/proc` cannot be mapped, which is the same answer of the system.
+        let file = fs::File::open("/proc/self/status").expect("is there");
+        assert!(!can_execute(&file));
     }
 
     #[test]

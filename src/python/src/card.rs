@@ -1,6 +1,6 @@
 //! The card of a Python cell: SC1013 with both programs side by side, then a card for each mistake that the rules know.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stratoscope_diagnostics::rules::PythonCell;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Figure, Place, Rule, Severity};
@@ -10,8 +10,8 @@ use stratoscope_render::text;
 use crate::translate::pointer;
 use crate::{Line, Translation};
 
-/// More differences than these are not listed.
-const MOST_NOTES: usize = 12;
+/// What every card of a Python cell says.
+const LANGUAGE: &str = "Here cells are Rust";
 
 /// The diagnostics of a Python cell; the first one is about the cell as a whole.
 pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagnostic> {
@@ -23,43 +23,37 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
     };
     let mut card = facts.diagnostic();
     card.fixes.clear();
-    if translation.is_torch {
+    if translation.is_torch && !translation.is_nothing() {
         let mut diagnostics = vec![card.fix(pointer().to_owned())];
         diagnostics.extend(translation.findings.iter().cloned());
         return diagnostics;
     }
     let has_cell = translation.lines.iter().any(|line| !line.is_comment);
+    let has_nothing = translation.is_nothing();
     card.why = vec![match has_cell {
-        true => "calls and arguments have Keras's names, the language is Rust; the same program as a cell of this notebook \
-                 is below"
-            .to_owned(),
+        true => format!("{LANGUAGE}. The translation is below"),
+        false if has_nothing => format!(
+            "{LANGUAGE}, and the layers, losses, optimizers, strategies and data sets of Keras's names are there from the start"
+        ),
         false => "calls and arguments have Keras's names, the language is Rust: `let` binds a variable, `{ … }` is a \
                   block, `;` ends a statement, `?` returns an error"
             .to_owned(),
     }];
-    for left in &translation.left {
-        let place = match left.lines {
-            (first, last) if first == last => format!("line {first}"),
-            (first, last) => format!("lines {first} to {last}"),
+    card = with_evidence(card, translation);
+    if has_nothing {
+        card.severity = Severity::Note;
+        if translation.is_torch {
+            card.why.push(pointer().to_owned());
+        }
+        let what = if source.contains("import ") {
+            "nothing to import"
+        } else {
+            "nothing to do"
         };
-        let python = text::excerpt(&left.python, 50);
-        card = card.evidence(
-            "not translated",
-            format!("{place}, `{python}`: {}", left.why),
-        );
-    }
-    for note in translation.notes.iter().take(MOST_NOTES) {
-        card = card.evidence(
-            "different here",
-            format!("line {}: {}", note.line, note.text),
-        );
-    }
-    for free in translation.free.iter().filter(|free| !free.is_given) {
-        let what = match free.what.as_str() {
-            "" => "a value".to_owned(),
-            what => what.to_owned(),
-        };
-        card = card.evidence("to be given", format!("`{}`: {what}", free.name));
+        card.message = format!("{what}: what this cell of Python sets up is not needed here");
+        let mut diagnostics = vec![card];
+        diagnostics.extend(translation.findings.iter().cloned());
+        return diagnostics;
     }
     card = card.fix(match has_cell {
         true => "run the cell below, or copy it from here".to_owned(),
@@ -73,23 +67,99 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
     diagnostics
 }
 
+/// What is left out, different, without effect and to be given.
+fn with_evidence(mut card: Diagnostic, translation: &Translation) -> Diagnostic {
+    for left in &translation.left {
+        let place = match left.lines {
+            (first, last) if first == last => format!("line {first}"),
+            (first, last) => format!("lines {first} to {last}"),
+        };
+        let python = text::excerpt(&left.python, 50);
+        card = card.evidence(
+            "not translated",
+            format!("{place}, `{python}`: {}", left.why),
+        );
+    }
+    for (place, words) in by_text(
+        translation
+            .notes
+            .iter()
+            .map(|it| (it.line, it.text.clone())),
+    ) {
+        card = card.evidence("different here", format!("{place}: {words}"));
+    }
+    let idle = translation.idle.iter();
+    let idle = idle.map(|it| {
+        (
+            it.line,
+            format!("`{}`: {}", text::excerpt(&it.text, 60), it.why),
+        )
+    });
+    for (place, words) in by_text(idle) {
+        card = card.evidence("sets nothing here", format!("{place}, {words}"));
+    }
+    for free in translation.free.iter().filter(|free| !free.is_given) {
+        let what = match free.what.as_str() {
+            "" => "a value".to_owned(),
+            what => what.to_owned(),
+        };
+        card = card.evidence("to be given", format!("`{}`: {what}", free.name));
+    }
+    card
+}
+
 /// The card of a cell whose translation was put below: nothing has failed.
 pub(crate) fn as_note(diagnostics: &mut [Diagnostic]) {
     if let Some(first) = diagnostics.first_mut() {
         first.severity = Severity::Note;
+        if let Some(why) = first.why.first_mut() {
+            *why = why.replace("is below", "is in the next cell");
+        }
     }
 }
 
-/// The first line that is no comment.
+/// Lines with the same words, together: `line 3`, `lines 3, 5 and 9`.
+fn by_text(lines: impl Iterator<Item = (usize, String)>) -> Vec<(String, String)> {
+    let mut grouped: Vec<(Vec<usize>, String)> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for (line, words) in lines {
+        match places.get(&words) {
+            Some(at) => grouped[*at].0.push(line),
+            None => {
+                places.insert(words.clone(), grouped.len());
+                grouped.push((vec![line], words));
+            }
+        }
+    }
+    let named = grouped.into_iter().map(|(mut lines, words)| {
+        lines.dedup();
+        let place = match lines.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+                format!("lines {} and {last}", others.join(", "))
+            }
+            _ => format!("line {}", lines.first().copied().unwrap_or(1)),
+        };
+        (place, words)
+    });
+    named.collect()
+}
+
+/// The first line that is no comment, up to a length that can be read.
 fn first_statement(source: &str) -> CellSpan {
+    const MAX_CHARACTERS: usize = 200;
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         let code = line.trim();
         if !code.is_empty() && !code.starts_with('#') {
             let indent = line.len() - line.trim_start().len();
+            let length = code
+                .char_indices()
+                .nth(MAX_CHARACTERS)
+                .map_or(code.len(), |(at, _)| at);
             return CellSpan {
                 start: start + indent,
-                end: start + indent + code.len(),
+                end: start + indent + length,
             };
         }
         start += line.len();

@@ -4,6 +4,7 @@
 //! (`model`), finds what our rules know as mistakes, with their places in the Python text (`rules`), and writes the
 //! same program as a cell of a notebook, each line with the lines that it stands for (`translate`). What has no
 //! counterpart is named with its line and left out; nothing is guessed. `card` shows all of it.
+//! Whether a text that parses as Python is meant as Python, [`reading`] tells (`signs`).
 //!
 //! ```
 //! let cell = "model.compile(optimizer='adam', loss='mse')\nmodel.fit(train, epochs=3)";
@@ -28,9 +29,11 @@ mod names;
 mod notebook;
 mod parse;
 mod rules;
+mod signs;
 mod translate;
 
 pub use notebook::{Cells, cells};
+pub use signs::{Reading, Sign, reading};
 
 /// What the notebook has.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +75,17 @@ pub struct Note {
     pub text: String,
 }
 
+/// An argument or a step that sets nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// The line of Python, counted from 1.
+    pub line: usize,
+    /// It, as it is written.
+    pub text: String,
+    /// Why it sets nothing.
+    pub why: String,
+}
+
 /// A name that the cell uses and does not make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Free {
@@ -92,6 +106,8 @@ pub struct Translation {
     pub left: Vec<Left>,
     /// What is different.
     pub notes: Vec<Note>,
+    /// What sets nothing here.
+    pub idle: Vec<Idle>,
     /// What our rules find in the Python text.
     pub findings: Vec<Diagnostic>,
     /// Names that the cell takes from elsewhere.
@@ -117,6 +133,11 @@ impl Answer {
         self.translation.cell()
     }
 
+    /// Whether nothing is to be done: imports, and what sets nothing here.
+    pub fn is_nothing(&self) -> bool {
+        self.translation.is_nothing()
+    }
+
     /// Whether a cell can be put below: it has a statement, not only comments.
     pub fn has_cell(&self) -> bool {
         !self.translation.is_torch && self.translation.lines.iter().any(|line| !line.is_comment)
@@ -124,6 +145,11 @@ impl Answer {
 }
 
 impl Translation {
+    /// Whether nothing is left of the program, and nothing of it is left out.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.left.is_empty() && self.lines.iter().all(|line| line.is_comment)
+    }
+
     /// The text of the cell.
     pub fn cell(&self) -> String {
         let lines = self.lines.iter().map(|line| match line.text.is_empty() {

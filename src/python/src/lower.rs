@@ -6,10 +6,14 @@ use ruff_text_size::{Ranged, TextRange};
 use stratoscope_diagnostics::CellSpan;
 
 use crate::model::{
-    Call, Class, Comprehension, Function, Handler, Import, Keyword, Kind, Piece, Statement,
+    Call, Class, Comprehension, Function, Handler, Keyword, Kind, Piece, Seen, Statement,
     StatementKind, Try, Value,
 };
 use crate::parse::span;
+
+mod imports;
+
+use imports::{imported, imported_from};
 
 /// Deeper values and blocks are not looked into.
 const MOST_DEPTH: usize = 60;
@@ -106,6 +110,11 @@ impl<'a> Lowering<'a> {
                 StatementKind::Return(it.value.as_deref().map(|value| self.value(value)))
             }
             Stmt::Raise(_) => StatementKind::Raise,
+            Stmt::Assert(it) => {
+                let text = it.msg.as_deref().map(|it| self.value(it));
+                StatementKind::Assert(self.value(&it.test), text)
+            }
+            Stmt::Delete(it) => StatementKind::Delete(self.values(&it.targets)),
             Stmt::Pass(_) => StatementKind::Nothing,
             Stmt::Break(_) => StatementKind::Leave("break"),
             Stmt::Continue(_) => StatementKind::Leave("continue"),
@@ -151,16 +160,19 @@ impl<'a> Lowering<'a> {
             name: it.name.to_string(),
             parameters: parameters.collect(),
             has_more: given.vararg.is_some() || given.kwarg.is_some(),
+            decorators: it
+                .decorator_list
+                .iter()
+                .map(|it| self.value(&it.expression))
+                .collect(),
             body: self.block(&it.body),
         }
     }
 
     fn source(&self, it: &impl Ranged) -> String {
         let span = span(it);
-        self.text
-            .get(span.start..span.end)
-            .unwrap_or_default()
-            .to_owned()
+        let source = self.text.get(span.start..span.end);
+        source.unwrap_or_default().to_owned()
     }
 
     fn values(&mut self, values: &[Expr]) -> Vec<Value> {
@@ -182,6 +194,10 @@ impl<'a> Lowering<'a> {
             span: span(value),
             kind,
         }
+    }
+
+    fn optional(&mut self, value: &Option<Box<Expr>>) -> Option<Box<Value>> {
+        value.as_deref().map(|it| self.boxed(it))
     }
 
     fn boxed(&mut self, value: &Expr) -> Box<Value> {
@@ -210,6 +226,9 @@ impl<'a> Lowering<'a> {
             Expr::Name(it) => Kind::Name(it.id.to_string()),
             Expr::Attribute(it) => Kind::Attribute(self.boxed(&it.value), it.attr.to_string()),
             Expr::Subscript(it) => Kind::Index(self.boxed(&it.value), self.boxed(&it.slice)),
+            Expr::Slice(it) if it.step.is_none() => {
+                Kind::Slice(self.optional(&it.lower), self.optional(&it.upper))
+            }
             Expr::Call(it) => Kind::Call(Box::new(self.call(it))),
             Expr::UnaryOp(it) => match it.op {
                 ast::UnaryOp::Not => Kind::Unary("not", self.boxed(&it.operand)),
@@ -280,8 +299,8 @@ impl<'a> Lowering<'a> {
         let source = self.source(it).to_lowercase();
         match &it.value {
             ast::Number::Int(_) => {
-                let is_old_octal = source.len() > 1 && source.trim_matches(['0', '_']).is_empty();
-                Kind::Int(if is_old_octal { "0".to_owned() } else { source })
+                let is_zeros = source.len() > 1 && source.trim_matches(['0', '_']).is_empty();
+                Kind::Int(if is_zeros { "0".to_owned() } else { source })
             }
             ast::Number::Float(number) => Kind::Float(float(&source, *number)),
             ast::Number::Complex { .. } => Kind::Other("a complex number"),
@@ -315,18 +334,26 @@ impl<'a> Lowering<'a> {
     }
 
     fn call(&mut self, it: &ast::ExprCall) -> Call {
-        let mut has_starred = false;
+        let (mut starred, mut spread, mut count) = (None, None, 0);
         let mut arguments = Vec::new();
         for argument in &it.arguments.args {
             match argument {
-                Expr::Starred(_) => has_starred = true,
+                Expr::Starred(it) => {
+                    starred = starred.or(Some(span(it)));
+                    count += 1;
+                }
                 argument => arguments.push(self.value(argument)),
             }
         }
         let mut keywords = Vec::new();
         for keyword in &it.arguments.keywords {
             let Some(name) = &keyword.arg else {
-                has_starred = true;
+                starred = starred.or(Some(span(keyword)));
+                count += 1;
+                spread = match (&keyword.value, count) {
+                    (Expr::Name(it), 1) => Some(it.id.to_string()),
+                    _ => None,
+                };
                 continue;
             };
             keywords.push(Keyword {
@@ -341,8 +368,10 @@ impl<'a> Lowering<'a> {
             function: self.value(&it.func),
             arguments,
             keywords,
-            has_starred,
+            starred,
+            spread,
             span: span(it),
+            seen: Seen::default(),
         }
     }
 
@@ -376,41 +405,8 @@ fn float(source: &str, number: f64) -> String {
     }
 }
 
-fn imported(it: &ast::Alias) -> Import {
-    let path = it.name.to_string();
-    match &it.asname {
-        Some(name) => Import {
-            name: name.to_string(),
-            path,
-        },
-        None => {
-            // `import a.b` binds `a`.
-            let first = path.split('.').next().unwrap_or_default().to_owned();
-            Import {
-                name: first.clone(),
-                path: first,
-            }
-        }
-    }
-}
-
-fn imported_from(it: &ast::StmtImportFrom) -> Vec<Import> {
-    let module = it
-        .module
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let names = it.names.iter().map(|alias| Import {
-        name: alias.asname.as_ref().unwrap_or(&alias.name).to_string(),
-        path: format!("{module}.{}", alias.name),
-    });
-    names.collect()
-}
-
 fn words_of_statement(statement: &Stmt) -> &'static str {
     match statement {
-        Stmt::Delete(_) => "`del`",
-        Stmt::Assert(_) => "`assert`",
         Stmt::Global(_) | Stmt::Nonlocal(_) => "`global`",
         Stmt::Match(_) => "`match`",
         Stmt::For(_) | Stmt::While(_) => "a loop with `else`, or an asynchronous one",

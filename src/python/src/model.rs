@@ -3,6 +3,10 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+mod call;
+
+pub use call::{Call, Keyword, Seen};
+
 /// A value as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
@@ -41,6 +45,8 @@ pub enum Kind {
     Index(Box<Value>, Box<Value>),
     /// `function(…)`.
     Call(Box<Call>),
+    /// `start:end` of an index.
+    Slice(Option<Box<Value>>, Option<Box<Value>>),
     /// `-value`, `not value`.
     Unary(&'static str, Box<Value>),
     /// `a + b`, `a < b`, `a and b`.
@@ -60,36 +66,6 @@ pub enum Piece {
     Text(String),
     /// A value in braces and what follows its colon.
     Value(Value, Option<String>),
-}
-
-/// A call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    /// What is called.
-    pub function: Value,
-    /// Values without a name.
-    pub arguments: Vec<Value>,
-    /// Values with a name.
-    pub keywords: Vec<Keyword>,
-    /// `*values` or `**values` are among them.
-    pub has_starred: bool,
-    /// The call.
-    pub span: CellSpan,
-}
-
-/// `name=value` in a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Keyword {
-    /// The name.
-    pub name: String,
-    /// The bytes of the name.
-    pub name_span: CellSpan,
-    /// The bytes of name and value.
-    pub span: CellSpan,
-    /// The bytes to delete with it: a comma is among them.
-    pub drop_span: CellSpan,
-    /// The value.
-    pub value: Value,
 }
 
 /// `[element for target in items]`.
@@ -141,6 +117,10 @@ pub enum StatementKind {
     Return(Option<Value>),
     /// `raise …`.
     Raise,
+    /// `assert condition, text`.
+    Assert(Value, Option<Value>),
+    /// `del a, b`.
+    Delete(Vec<Value>),
     /// `pass`, a text that documents.
     Nothing,
     /// `break`, `continue`.
@@ -191,6 +171,8 @@ pub struct Function {
     pub parameters: Vec<(String, Option<Value>)>,
     /// `*args`, `**kwargs`, or parameters that must be named.
     pub has_more: bool,
+    /// `@tf.function`.
+    pub decorators: Vec<Value>,
     /// The statements.
     pub body: Vec<Statement>,
 }
@@ -306,6 +288,11 @@ impl Value {
                 a.visit(see);
                 b.visit(see);
             }
+            Kind::Slice(start, end) => {
+                for bound in [start, end].into_iter().flatten() {
+                    bound.visit(see);
+                }
+            }
             Kind::Call(call) => {
                 call.function.visit(see);
                 call.arguments.iter().for_each(|value| value.visit(see));
@@ -319,44 +306,6 @@ impl Value {
                 it.items.visit(see);
             }
             _ => {}
-        }
-    }
-}
-
-impl Call {
-    /// The value of an argument with a name.
-    pub fn keyword(&self, name: &str) -> Option<&Keyword> {
-        self.keywords.iter().find(|keyword| keyword.name == name)
-    }
-
-    /// The same call with all arguments named, by the names of its parameters in their order. `None`: it has more than these.
-    pub fn named(&self, names: &[&str]) -> Option<Self> {
-        if self.arguments.len() > names.len() {
-            return None;
-        }
-        let given = self.arguments.iter().zip(names);
-        let given = given.map(|(value, name)| Keyword {
-            name: (*name).to_owned(),
-            name_span: value.span,
-            span: value.span,
-            drop_span: value.span,
-            value: value.clone(),
-        });
-        let keywords = given.chain(self.keywords.iter().cloned()).collect();
-        Some(Self {
-            function: self.function.clone(),
-            arguments: Vec::new(),
-            keywords,
-            has_starred: self.has_starred,
-            span: self.span,
-        })
-    }
-
-    /// The value of an argument by its name or its place.
-    pub fn argument(&self, name: &str, place: usize) -> Option<&Value> {
-        match self.keyword(name) {
-            Some(keyword) => Some(&keyword.value),
-            None => self.arguments.get(place),
         }
     }
 }
@@ -390,14 +339,17 @@ impl Statement {
             StatementKind::With(items, _) => items.iter().map(|(value, _)| value).collect(),
             StatementKind::For(target, items, _) => vec![target, items],
             StatementKind::While(condition, _) => vec![condition],
+            StatementKind::Assert(condition, text) => {
+                std::iter::once(condition).chain(text.as_ref()).collect()
+            }
+            StatementKind::Delete(targets) => targets.iter().collect(),
             StatementKind::If(branches) => {
                 branches.iter().filter_map(|(it, _)| it.as_ref()).collect()
             }
-            StatementKind::Function(it) => it
-                .parameters
-                .iter()
-                .filter_map(|(_, it)| it.as_ref())
-                .collect(),
+            StatementKind::Function(it) => {
+                let defaults = it.parameters.iter().filter_map(|(_, it)| it.as_ref());
+                it.decorators.iter().chain(defaults).collect()
+            }
             StatementKind::Class(it) => it.bases.iter().collect(),
             _ => Vec::new(),
         }

@@ -23,6 +23,12 @@ const USUAL: &[(&str, &str)] = &[
     ("tfa", "tensorflow_addons"),
     ("datasets", "datasets"),
     ("transformers", "transformers"),
+    ("sns", "seaborn"),
+    ("sklearn", "sklearn"),
+    (
+        "train_test_split",
+        "sklearn.model_selection.train_test_split",
+    ),
     ("torch", "torch"),
     ("nn", "torch.nn"),
 ];
@@ -207,6 +213,27 @@ impl Names {
         };
         self.imports.values().any(is_of)
     }
+}
+
+/// Whether `name.attribute` is of a library that notebooks know by this name. A name that could be a variable of Rust counts with
+/// a class only.
+pub(crate) fn is_library(name: &str, attribute: &str) -> bool {
+    const ALWAYS: &[&str] = &[
+        "tf",
+        "tensorflow",
+        "keras",
+        "np",
+        "pd",
+        "plt",
+        "tfds",
+        "tfa",
+        "torch",
+        "sns",
+        "sklearn",
+        "transformers",
+    ];
+    let is_class = |it: &str| it.starts_with(|it: char| it.is_uppercase());
+    ALWAYS.contains(&name) || usual(name).is_some() && (is_class(name) || is_class(attribute))
 }
 
 fn usual(name: &str) -> Option<String> {

@@ -11,9 +11,9 @@ use crate::lower::Lowering;
 use crate::model::Statement;
 
 /// Longer texts are not looked at.
-const MOST_READ: usize = 256 * 1024;
+pub(crate) const MOST_READ: usize = 256 * 1024;
 /// The parser makes its own room; what it returns is read and dropped by recursion, a few hundred bytes a level.
-const STACK: usize = 512 * 1024 * 1024;
+pub(crate) const STACK: usize = 512 * 1024 * 1024;
 
 /// A Python text, read.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@
 use stratoscope_diagnostics::arguments::{self, CALLS};
 use stratoscope_diagnostics::check::suggest;
 use stratoscope_diagnostics::rules::{
-    DoubleSoftmax, DroppedMicroBatches, LossWithoutLogits, MisplacedArgument, ModelOutsideScope,
-    NoProbabilities, PerTensorClipping, Probabilities, StepsPerExecutionWithoutScope,
-    StrategyNotUsed, TokenizerInMap, UnknownArgument, UnknownCompileArgument,
-    UnknownEvaluateArgument, UnknownFitArgument, UnknownOptimizerArgument,
+    BuiltAt, DoubleSoftmax, DroppedMicroBatches, LossWithoutLogits, MisplacedArgument,
+    ModelOutsideScope, NoProbabilities, PerTensorClipping, Probabilities,
+    StepsPerExecutionWithoutScope, StrategyName, StrategyNotUsed, TokenizerInMap, UnknownArgument,
+    UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownOptimizerArgument,
 };
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, FixKind, Label, Place, Rule};
 
@@ -46,10 +46,10 @@ pub(crate) fn steps_per_execution(
     drop: CellSpan,
     dropped: bool,
 ) -> Diagnostic {
-    let facts = StepsPerExecutionWithoutScope {
-        value: steps.and_then(|it| usize::try_from(it).ok()).unwrap_or(2),
+    let facts = StepsPerExecutionWithoutScope::of_text(
+        steps.and_then(|it| usize::try_from(it).ok()).unwrap_or(2),
         dropped,
-    };
+    );
     let mut found = at(facts.diagnostic(), &[(span, "no strategy is active here")]);
     if steps.is_none() && !dropped {
         found.message = "`steps_per_execution` above 1 needs an active strategy scope".to_owned();
@@ -71,13 +71,14 @@ pub(crate) fn model_outside(
     line: usize,
 ) -> Diagnostic {
     let rule = ModelOutsideScope {
-        strategy: strategy.to_owned(),
+        strategy: StrategyName::of_variable(strategy),
         replicas: 1,
+        bound: None,
         variables: 1,
         device: String::new(),
         compile_inside,
-        origin: None,
-        line: None,
+        is_named: false,
+        built: BuiltAt::Unknown,
         figure: None,
     };
     let _ = call;
@@ -89,9 +90,6 @@ pub(crate) fn model_outside(
         ],
     );
     found.message = format!("the model is made outside of `{strategy}`'s scope, in line {line}");
-    found.why = vec![format!(
-        "`{strategy}` copies a variable to each of its replicas when it is created, not afterwards"
-    )];
     found.fix(format!("make the model inside `with {strategy}.scope():`"))
 }
 
@@ -115,7 +113,7 @@ pub(crate) fn argument(call: &str, keyword: &Keyword) -> Result<Diagnostic, Stri
         };
         let label = format!("an argument of {}", other.owner);
         let found = at(rule.diagnostic(), &[(keyword.name_span, &label)]);
-        return Ok(found.fix(format!("give `{name}` to {}", other.owner)));
+        return Ok(found.fix(format!("pass `{name}` to {}", other.owner)));
     }
     let similar = meant(call, name).map(str::to_owned).into_iter().collect();
     let facts = UnknownArgument {

@@ -1,7 +1,7 @@
 //! No text ends the kernel: any text, and cells that are cut, doubled and shuffled, have an answer or none.
 
 use proptest::prelude::*;
-use stratoscope_python::{Known, answer, cells};
+use stratoscope_python::{Known, Sign, answer, cells, reading};
 
 /// All cells of the tables.
 fn tables() -> Vec<String> {
@@ -34,6 +34,30 @@ fn functions_that_call_functions_end() {
     }
     let answer = answer(&(text + "f40()\nf2()"), &Known::default()).expect("it is Python");
     assert!(answer.translation.lines.len() < 1000);
+}
+
+/// Deeper than any program: it is Python, and the card says why it is not translated.
+#[test]
+fn deep_python_is_python() {
+    const DEPTH: usize = 20_000;
+    for value in [
+        "not ".repeat(DEPTH) + "True",
+        "lambda: ".repeat(DEPTH) + "1",
+        "-".repeat(DEPTH) + "y",
+        "(".repeat(DEPTH) + "1" + &")".repeat(DEPTH),
+        "[".repeat(DEPTH) + "1" + &"]".repeat(DEPTH),
+        "y".to_owned() + &".z".repeat(DEPTH),
+        "y".to_owned() + &"(1)".repeat(DEPTH),
+    ] {
+        let text = format!("import tensorflow as tf\nx = {value}");
+        let known = Known::default();
+        let sign = reading(&text, &known).map(|it| it.sign);
+        assert_eq!(sign, Some(Sign::Syntax));
+        let answer = answer(&text, &known).expect("it is Python");
+        // Brackets around a number are the number.
+        let is_plain = value.starts_with('(');
+        assert_eq!(answer.translation.left.is_empty(), is_plain);
+    }
 }
 
 /// A block that starts with a letter of several bytes.

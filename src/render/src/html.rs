@@ -85,6 +85,22 @@ pub const TITLE_STYLE: &str = "font-size:13px;font-weight:600;margin:4px 0";
 /// The style of a line above or below a table.
 pub const NOTE_STYLE: &str = "font-size:13px;margin:2px 0;opacity:0.85";
 
+/// The style of a row that has a name and a value beside it. On a narrow page the value is below the name.
+pub const NAMED_ROW: &str = "display:flex;flex-wrap:wrap";
+
+/// The style of the value in such a row; the name has a width of its own.
+pub const NAMED_VALUE: &str = "flex:1 1 220px;min-width:0;overflow-wrap:break-word";
+
+/// The beginning of a long text, in a box that scrolls. Below it, in a sentence, how to see the rest.
+pub fn cut_text(beginning: &str, how: &str) -> String {
+    format!(
+        "<pre style=\"white-space:pre-wrap;overflow-wrap:break-word;max-height:240px;overflow-y:auto;margin:0\">{}…</pre>\
+         <div style=\"{NOTE_STYLE}\">{}</div>",
+        escape(beginning),
+        prose(how)
+    )
+}
+
 /// Text as code inside a line.
 pub fn code(text: &str) -> String {
     format!("<code style=\"{CODE_FONT}\">{}</code>", escape(text))
@@ -160,6 +176,15 @@ mod tests {
         let expected = format!("a <code style=\"{CODE_FONT}\">b&lt;c</code> d");
         assert_eq!(prose("a `b<c` d"), expected);
         assert_eq!(prose("a ` b"), "a ` b");
+    }
+
+    #[test]
+    fn a_text_that_was_cut_scrolls_above_what_to_do() {
+        let html = cut_text("[<0>, ", "only the beginning; print it with `{:?}`");
+        assert!(
+            html.contains(">[&lt;0&gt;, …</pre>") && html.contains(">{:?}</code></div>"),
+            "{html}"
+        );
     }
 
     #[test]

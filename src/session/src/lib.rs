@@ -8,6 +8,7 @@
 
 mod diagnostic_settings;
 mod evaluate;
+mod failures;
 mod past_cells;
 mod session;
 mod shared;

@@ -11,7 +11,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use stratoscope_diagnostics::render::{self, Source};
 use stratoscope_diagnostics::rules::EvaluatorFailed;
 use stratoscope_diagnostics::{Diagnostic, Rule};
 use stratoscope_wire::{MimeBundle, RunAction};
@@ -20,6 +19,7 @@ use tokio::sync::oneshot;
 use crate::evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completions, Evaluate, Lint, OutputSink,
 };
+use crate::failures::{not_started, panic_message, start_error};
 use crate::shared::Shared;
 use stratoscope_os::{console, process};
 
@@ -27,9 +27,9 @@ use stratoscope_os::{console, process};
 /// faster than this.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// How long a completion or an inspection waits for an evaluator that is starting. A front end that still shows the
-/// answer has one; afterwards the answer is that of the text alone.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a question that the text alone does not answer waits for an evaluator that is starting or warming up.
+/// JupyterLab drops an answer that takes longer than a second; others wait.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An evaluator, addressed from other threads.
 pub struct Session {
@@ -109,52 +109,60 @@ impl Session {
         self.ask(|answer| Command::Expression { expression, answer })
     }
 
-    /// As [`Evaluate::complete`]; while a cell runs, as [`Assist::complete`]. Waits a while for an evaluator that is
-    /// starting.
+    /// As [`Evaluate::complete`]; while a cell runs, and at once while the evaluator is not ready, as [`Assist::complete`].
+    /// What only the evaluator knows waits a while for one that is starting.
     pub async fn complete(&self, code: String, cursor: usize) -> Completions {
-        let text = code.clone();
+        let of_text = || match &self.assistant {
+            Some(assistant) => assistant.complete(&code, cursor),
+            None => Completions::nothing_at(cursor),
+        };
+        if !self.answers() {
+            let found = of_text();
+            if !found.items.is_empty() {
+                return found;
+            }
+        }
         let command = |answer| Command::Complete {
-            code,
+            code: code.clone(),
             cursor,
             answer,
         };
-        match self.question(command).await {
-            Some(answer) => answer,
-            None => match &self.assistant {
-                Some(assistant) => assistant.complete(&text, cursor),
-                None => Completions::nothing_at(cursor),
-            },
-        }
+        self.question(command).await.unwrap_or_else(of_text)
     }
 
-    /// As [`Evaluate::inspect`]; while a cell runs, as [`Assist::inspect`]. Waits a while for an evaluator that is
-    /// starting.
+    /// As [`Evaluate::inspect`]; while a cell runs, and at once while the evaluator is not ready, as [`Assist::inspect`].
     pub async fn inspect(
         &self,
         code: String,
         cursor: usize,
         detail_level: u8,
     ) -> Option<MimeBundle> {
-        let text = code.clone();
+        let of_text = || (self.assistant.as_ref()?).inspect(&code, cursor, detail_level);
+        if !self.answers()
+            && let Some(found) = of_text()
+        {
+            return Some(found);
+        }
         let command = |answer| Command::Inspect {
-            code,
+            code: code.clone(),
             cursor,
             detail_level,
             answer,
         };
-        match self.question(command).await {
-            Some(answer) => answer,
-            None => (self.assistant.as_ref()?).inspect(&text, cursor, detail_level),
-        }
+        self.question(command).await.unwrap_or_else(of_text)
     }
 
-    /// What the evaluator answers. `None`: it executes a cell, or has not started in time.
+    fn answers(&self) -> bool {
+        self.shared.answers.load(Ordering::SeqCst)
+    }
+
+    /// What the evaluator answers. `None`: it executes a cell, or is not ready in time.
     async fn question<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
             return None;
         }
         let answer = self.ask(command);
-        if self.shared.ready.load(Ordering::SeqCst) {
+        if self.answers() {
             return answer.await.ok();
         }
         tokio::time::timeout(START_TIMEOUT, answer).await.ok()?.ok()
@@ -195,13 +203,14 @@ impl Session {
     /// Kills the processes that a starting evaluator waits for (mostly cargo), so that the start fails. One call may not
     /// be enough, since the evaluator may be between two processes.
     pub fn give_up_starting(&self) {
-        if !self.shared.ready.load(Ordering::SeqCst) {
+        if !self.shared.has_started.load(Ordering::SeqCst) {
             process::kill_descendants();
         }
     }
 
     fn is_busy(&self) -> bool {
-        self.shared.waiting.load(Ordering::SeqCst) > 0 || !self.shared.ready.load(Ordering::SeqCst)
+        self.shared.waiting.load(Ordering::SeqCst) > 0
+            || !self.shared.has_started.load(Ordering::SeqCst)
     }
 
     fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> oneshot::Receiver<T> {
@@ -252,14 +261,16 @@ impl Worker {
         // This start belongs to no cell; its error is reported when a cell needs the evaluator. A start that a
         // shutdown has killed is not repeated.
         let _ = self.evaluator();
-        self.shared.ready.store(true, Ordering::SeqCst);
+        self.shared.has_started.store(true, Ordering::SeqCst);
         let first = match inbox.recv_timeout(IDLE) {
             Err(RecvTimeoutError::Timeout) => {
                 self.warm_up();
+                self.shared.answers.store(true, Ordering::SeqCst);
                 inbox.recv().ok()
             }
             received => received.ok(),
         };
+        self.shared.answers.store(true, Ordering::SeqCst);
         let others = std::iter::from_fn(|| inbox.recv().ok());
         for command in first.into_iter().chain(others) {
             // A dropped receiver means that nobody waits for the answer.
@@ -403,46 +414,6 @@ impl Worker {
                 evalue,
             }
         })
-    }
-}
-
-/// Displays why there is no evaluator, and makes the cell's error of the diagnostic.
-fn start_error(diagnostic: &Diagnostic, cell: &OwnedCell, outputs: &dyn OutputSink) -> CellError {
-    let name = format!("Cell In[{}]", cell.number);
-    let source = Source {
-        text: &cell.code,
-        name: &name,
-    };
-    let mut data = MimeBundle::new();
-    data.insert(
-        "text/html".to_owned(),
-        render::html(diagnostic, &source).into(),
-    );
-    data.insert(
-        "text/plain".to_owned(),
-        render::plain(diagnostic, &source).into(),
-    );
-    data.insert(render::MIME.to_owned(), render::json(diagnostic, &source));
-    outputs.display(data, MimeBundle::new(), None, false);
-    CellError {
-        ename: diagnostic.code.clone(),
-        evalue: diagnostic.one_line(),
-        traceback: render::traceback(std::slice::from_ref(diagnostic), &source),
-    }
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
-}
-
-/// The error of an expression where there is no evaluator.
-fn not_started(diagnostic: &Diagnostic) -> CellError {
-    CellError {
-        ename: diagnostic.code.clone(),
-        evalue: diagnostic.one_line(),
-        traceback: vec![diagnostic.to_string()],
     }
 }
 

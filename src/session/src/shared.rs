@@ -16,7 +16,9 @@ pub(crate) struct Shared {
     /// The evaluator executes a cell or an expression.
     pub(crate) running: AtomicBool,
     /// The evaluator has started, or failed to.
-    pub(crate) ready: AtomicBool,
+    pub(crate) has_started: AtomicBool,
+    /// It is also warmed up, or had no time for that: it answers what it is asked.
+    pub(crate) answers: AtomicBool,
     /// An interrupt arrived while cells waited and none was running.
     pub(crate) interrupted_early: AtomicBool,
     /// The session is shutting down: queued cells are not executed.

@@ -14,8 +14,8 @@ use stratoscope_diagnostics::{Diagnostic, Severity};
 use stratoscope_wire::MimeBundle;
 
 use crate::{
-    Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt, Lint,
-    MagicCell, OutputSink, Stream, Variable,
+    Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt,
+    Lint, MagicCell, OutputSink, Stream, Variable,
 };
 
 /// Starts after `delay`.
@@ -62,6 +62,31 @@ impl Backend for ToyBackend {
 
     fn linter(&self) -> Option<Arc<dyn Lint>> {
         Some(Arc::new(ToyLinter))
+    }
+
+    fn assistant(&self) -> Option<Arc<dyn Assist>> {
+        Some(Arc::new(ToyAssistant))
+    }
+}
+
+/// Knows one name: `argument`.
+struct ToyAssistant;
+
+impl Assist for ToyAssistant {
+    fn complete(&self, code: &str, cursor: usize) -> Completions {
+        let mut found = Completions::nothing_at(cursor);
+        if code.starts_with("arg") {
+            found.items.push(Completion {
+                text: "argument".to_owned(),
+                kind: "instance".to_owned(),
+                detail: String::new(),
+            });
+        }
+        found
+    }
+
+    fn inspect(&self, code: &str, _cursor: usize, _detail_level: u8) -> Option<MimeBundle> {
+        (code == "argument").then(|| plain("of the text"))
     }
 }
 

@@ -91,11 +91,11 @@ pub(crate) fn reduce<M: Module>(
     let replicas = across.devices.len();
     let expects = format!("{replicas}, one per replica");
     if values.len() != replicas {
-        let what = "sets of gradients";
+        let what = "number of sets of gradients";
         return Err(problem::bad_size(what, values.len(), &expects));
     }
     if samples.len() != replicas {
-        let what = "numbers of samples";
+        let what = "number of sample counts";
         return Err(problem::bad_size(what, samples.len(), &expects));
     }
     let total: usize = samples.iter().sum();

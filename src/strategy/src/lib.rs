@@ -72,6 +72,6 @@ pub use scope::ScopeGuard;
 pub use strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
     OneDeviceStrategy, ParameterServerStrategy, Partitioner, Strategy, StrategyId, StrategyKind,
-    TpuStrategy, Workers,
+    TpuStrategy, Workers, note_variable,
 };
 pub use variable::{VariableKind, VariableRecord};

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::rules::BuiltAt;
 
 /// A place in the user's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,6 +50,16 @@ impl Origin {
             cell: None,
             line: Some(caller.line()),
             file: Some(caller.file().to_owned()),
+        }
+    }
+
+    /// For the rules that name the cell to change.
+    pub fn built_at(&self) -> BuiltAt {
+        let line = self.line.and_then(|line| usize::try_from(line).ok());
+        match self.cell {
+            Some(_) if self.cell == current_cell() => BuiltAt::Here(line),
+            Some(number) => BuiltAt::Cell { number, line },
+            None => BuiltAt::Program(Some(self.to_string())),
         }
     }
 }

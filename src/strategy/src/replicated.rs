@@ -223,7 +223,7 @@ impl ReplicatedVariable {
             let (_, numbers) = update(ReplicaId(index)).into_value();
             if numbers.len() != elements {
                 let expects = format!("{elements}, as the value has");
-                let what = "numbers of the update";
+                let what = "number of values in the update";
                 return Err(problem::bad_size(what, numbers.len(), &expects));
             }
             updates.push(on(&device.burn, numbers));

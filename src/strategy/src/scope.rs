@@ -72,8 +72,12 @@ pub fn push(strategy: &impl AsStrategy) -> Result<()> {
     let entered = strategy.strategy();
     STACK.with_borrow_mut(|stack| {
         if let Some(active) = stack.last().filter(|active| **active != entered) {
-            let (active, entered) = (active.label(), entered.label());
-            return Err(MixedStrategies { active, entered }.error());
+            let rule = MixedStrategies {
+                active: active.shown(),
+                entered: entered.shown(),
+            };
+            let names = active.unnamed().into_iter().chain(entered.unnamed());
+            return Err(Box::new(rule.diagnostic().naming(names)));
         }
         stack.push(entered);
         Ok(())
@@ -195,7 +199,7 @@ mod tests {
         }
         let error = enter(&one).expect_err("a different strategy");
         assert_eq!(error.code, "SC0204");
-        let (active, entered) = (mirrored.strategy().label(), one.strategy().label());
+        let (active, entered) = (mirrored.strategy().shown(), one.strategy().shown());
         let message = format!("`{entered}`'s scope cannot be entered inside `{active}`'s");
         assert_eq!(error.message, message);
         assert_eq!((depth(), current()), (1, Some(mirrored.strategy())));

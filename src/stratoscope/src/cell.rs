@@ -14,6 +14,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::panic::{Location, PanicHookInfo};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use stratoscope_diagnostics::{Diagnostic, take_raised, unhandled};
@@ -70,7 +71,9 @@ static ELSEWHERE: Mutex<Option<Panic>> = Mutex::new(None);
 /// contain a `?` for evcxr to allow it in later cells.
 pub fn ready() -> Result<(), Infallible> {
     connection::is_open();
-    install_panic_hook();
+    // A cell may remove the variable that names it.
+    channel();
+    keep_panic_hook();
     // The warnings of `predict` are shown too, also before the first `compile!`.
     crate::progress::ready();
     Ok(())
@@ -127,6 +130,8 @@ pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Halt> {
         lines: (line, last_line),
         compiled,
     }));
+    // The statement before this one may have replaced it.
+    keep_panic_hook();
     if let Some(cell) = CELL.get() {
         places::statement(compiled, (line, last_line));
         scopes::statement(cell, line);
@@ -203,6 +208,16 @@ pub fn panicked() {
 
 /// Writes a line of evcxr's protocol to the channel that the kernel reads. Standard output is the cell's own.
 pub fn protocol(line: &str) {
+    match channel() {
+        Some(_) if connection::is_child() => {}
+        Some(mut channel) => {
+            let _ = channel.write_all(format!("{line}\n").as_bytes());
+        }
+        None => println!("{line}"),
+    }
+}
+
+fn channel() -> Option<&'static File> {
     static CHANNEL: OnceLock<Option<File>> = OnceLock::new();
     let channel = CHANNEL.get_or_init(|| {
         let number = std::env::var(PROTOCOL_VARIABLE).ok()?.parse().ok()?;
@@ -211,13 +226,7 @@ pub fn protocol(line: &str) {
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         Some(File::from(descriptor.try_clone_to_owned().ok()?))
     });
-    match channel {
-        Some(channel) => {
-            let mut channel: &File = channel;
-            let _ = channel.write_all(format!("{line}\n").as_bytes());
-        }
-        None => println!("{line}"),
-    }
+    channel.as_ref()
 }
 
 /// Whether an interrupt was requested while this cell runs. Long loops of a cell can check this and stop;
@@ -236,13 +245,40 @@ pub(crate) fn statement_line() -> Option<usize> {
     STATEMENT.get().map(|statement| statement.lines.0 as usize)
 }
 
-fn install_panic_hook() {
+/// The panic hook: it notes a panic for the kernel, and then calls a hook that a cell has set.
+type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
+
+/// Installs the panic hook. Where a cell has replaced it, the cell's hook is called behind it.
+fn keep_panic_hook() {
+    /// Where the closure of our hook is in memory, which tells it from any other.
+    static OURS: AtomicUsize = AtomicUsize::new(0);
     static INSTALLED: Once = Once::new();
+    let place = |hook: &Hook| std::ptr::from_ref(hook.as_ref()).cast::<()>().addr();
+    let is_first = !INSTALLED.is_completed();
+    let present = std::panic::take_hook();
+    let hook: Hook = if is_first {
+        // Not the standard library's, which prints the panic. The closure holds something, so that it has a place.
+        let none: Option<Hook> = None;
+        Box::new(move |info: &PanicHookInfo<'_>| note_and_call(info, none.as_ref()))
+    } else if place(&present) == OURS.load(Ordering::Relaxed) {
+        present
+    } else {
+        let of_the_cell = Some(present);
+        Box::new(move |info: &PanicHookInfo<'_>| note_and_call(info, of_the_cell.as_ref()))
+    };
+    OURS.store(place(&hook), Ordering::Relaxed);
+    std::panic::set_hook(hook);
     INSTALLED.call_once(|| {
-        std::panic::set_hook(Box::new(note_panic));
         // A check of the course has caught it: it is part of an exercise, and no later panic repeats it.
         stratoscope_course::attempt::on_caught_panic(|| PANIC.set(None));
     });
+}
+
+fn note_and_call(info: &PanicHookInfo<'_>, next: Option<&Hook>) {
+    note_panic(info);
+    if let Some(next) = next {
+        next(info);
+    }
 }
 
 fn note_panic(info: &PanicHookInfo<'_>) {

@@ -5,8 +5,9 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use stratoscope_train::warnings;
@@ -54,10 +55,20 @@ struct Connection {
 /// How long a cell waits until the kernel has taken its output. After that it goes on, and the order is not kept.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long text without a line end is waited for at the end of a cell.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+
 impl Connection {
     fn send(&self, message: &ToKernel) -> bool {
         // Text that was printed before without a line end is shown before the message.
         let _ = std::io::stdout().flush();
+        self.write(message)
+    }
+
+    fn write(&self, message: &ToKernel) -> bool {
+        if is_child() {
+            return false;
+        }
         // Text that is printed next goes through a pipe; it waits until the message has its place.
         let waiting = message.is_shown().then(|| lock(&self.shown));
         if let Some(shown) = &waiting {
@@ -93,6 +104,7 @@ fn open() -> Option<Connection> {
             return None;
         }
     };
+    notice_forks();
     let (answer, replies) = channel();
     let (taken, shown) = channel();
     std::thread::Builder::new()
@@ -106,16 +118,35 @@ fn open() -> Option<Connection> {
     })
 }
 
+/// This is a child that a cell has forked: it must not answer in the place of its parent.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process is a child of the one that the kernel has started.
+pub(crate) fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed)
+}
+
+fn notice_forks() {
+    static REGISTERED: Once = Once::new();
+    unsafe extern "C" fn forked() {
+        IS_CHILD.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the handler only stores to an atomic, which is allowed in a child of a process with threads.
+    REGISTERED.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forked));
+    });
+}
+
 fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, shown: &Sender<()>) {
     loop {
         match reader.receive() {
             Ok(ToCells::Hello { .. }) => {}
             Ok(ToCells::Sync { id }) => {
-                send(&ToKernel::Synced { id });
+                answer(&ToKernel::Synced { id });
             }
             Ok(ToCells::Describe) => {
                 let variables = cell::described();
-                send(&ToKernel::Described { variables });
+                answer(&ToKernel::Described { variables });
             }
             Ok(ToCells::Interrupt) => cell::interrupt(),
             Ok(ToCells::Shown) => {
@@ -130,6 +161,32 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, show
             Err(WireError::Malformed(error)) => eprintln!("the kernel sent nonsense: {error}"),
             Err(_) => return,
         }
+    }
+}
+
+/// Sends from the thread of the wire, which must not wait for the lock of standard output: a cell may hold it for good, by
+/// `mem::forget(stdout().lock())`.
+fn answer(message: &ToKernel) {
+    /// A thread waits for the lock.
+    static WAITS: AtomicBool = AtomicBool::new(false);
+    if !WAITS.swap(true, Ordering::Relaxed) {
+        let (flushed, end) = channel();
+        let flush = move || {
+            let _ = std::io::stdout().flush();
+            WAITS.store(false, Ordering::Relaxed);
+            let _ = flushed.send(());
+        };
+        let thread = std::thread::Builder::new().name("stratoscope-flush".to_owned());
+        match thread.spawn(flush) {
+            Ok(_) if end.recv_timeout(FLUSH_TIMEOUT).is_err() => eprintln!(
+                "a cell holds the lock of standard output: what other threads print waits for it"
+            ),
+            Ok(_) => {}
+            Err(_) => WAITS.store(false, Ordering::Relaxed),
+        }
+    }
+    if let Some(connection) = connection() {
+        connection.write(message);
     }
 }
 

@@ -165,6 +165,9 @@ macro_rules! __start_arguments {
     (($written:expr) validation_data = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__start_arguments!(($written.validation_data_copied(&$value)) $($($rest)*)?)
     };
+    (($written:expr) class_weight = {$($class:tt: $weight:expr),+ $(,)?} $(, $($rest:tt)*)?) => {
+        $crate::__start_arguments!(($written.class_weight([$(($class, $weight)),+])) $($($rest)*)?)
+    };
     (($written:expr) callbacks = [$($callback:expr),* $(,)?] $(, $($rest:tt)*)?) => {
         $crate::__start_arguments!(
             ($written.callbacks($crate::train::Callbacks::new()$(.and($callback))*)) $($($rest)*)?
@@ -182,6 +185,9 @@ macro_rules! __fit_arguments {
     (($written:expr)) => { $written };
     (($written:expr) validation_data = $value:expr $(, $($rest:tt)*)?) => {
         $crate::__fit_arguments!(($written.validation_data(&$value)) $($($rest)*)?)
+    };
+    (($written:expr) class_weight = {$($class:tt: $weight:expr),+ $(,)?} $(, $($rest:tt)*)?) => {
+        $crate::__fit_arguments!(($written.class_weight([$(($class, $weight)),+])) $($($rest)*)?)
     };
     (($written:expr) callbacks = [$($callback:expr),* $(,)?] $(, $($rest:tt)*)?) => {
         $crate::__fit_arguments!(

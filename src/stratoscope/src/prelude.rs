@@ -13,6 +13,8 @@ pub use crate::placement::{placement_diff, placement_of};
 pub use crate::progress::{Plot, placement};
 pub use crate::{compile, evaluate, fit, scope, start, sweep};
 
+// Paths of burn as its book writes them, `use burn::module::Module;`, and those that its macros write.
+pub use crate::burn;
 pub use burn::tensor::{Device, Int, Tensor, TensorData};
 pub use stratoscope_data::{
     AutoShardPolicy, Dataset, Example, Glue, Label, debian_entities, debian_pairs,
@@ -51,8 +53,8 @@ pub use stratoscope_train::{
     LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, ModelOf,
     Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
     answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
-    top_k_accuracy, warmup_linear,
+    keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
+    spearman, top_k_accuracy, warmup_linear,
 };
 
 // A run that is driven piece by piece.

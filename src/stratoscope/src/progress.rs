@@ -15,6 +15,7 @@ use crate::display::{IntoBundle, display, display_as, display_update, warn};
 use crate::{cell, connection};
 
 mod controls;
+mod rows;
 mod table;
 mod work;
 
@@ -201,10 +202,18 @@ impl Observer for Drawing {
     }
 
     fn fit_ended(&self, run: u64, history: &History) {
-        let notes = history.notes().split_off(1);
+        let (notes, stands) = (history.notes().split_off(1), history.paused.clone());
         self.with_fit(run, true, |fit| {
             fit.started.counters = history.counters;
-            fit.end = Some(End::Finished(notes));
+            fit.end = Some(match stands {
+                Some(stands) => {
+                    // The line of the bar has it already.
+                    let notes = notes.into_iter().filter(|note| *note != stands);
+                    let notes = notes.collect();
+                    End::Stands(stands, notes)
+                }
+                None => End::Finished(notes),
+            });
         });
         controls::close(run);
     }

@@ -8,12 +8,13 @@
 //!
 //! [`__result!`]: crate::__result
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 
+use stratoscope_render::html::cut_text;
 use stratoscope_wire::{MimeBundle, ToKernel};
 
 use crate::connection;
-use crate::display::{IntoBundle, plain};
+use crate::display::{IntoBundle, html_and_plain, plain};
 
 /// Shows a value as the result of the running cell, without moving it.
 #[doc(hidden)]
@@ -62,7 +63,52 @@ impl<T: Debug + ?Sized> ByDebug for &Shown<'_, T> {
 
 /// Not generic: compiled once, in the facade.
 fn debug(value: &dyn Debug) {
-    send(plain(format!("{value:?}")));
+    let text = debug_text(value);
+    send(match text.strip_suffix(&format!("… ({HOW_TO_SEE_ALL})")) {
+        Some(beginning) => html_and_plain(cut_text(beginning, HOW_TO_SEE_ALL), text),
+        None => plain(text),
+    });
+}
+
+/// What a value shows at most, about 200 lines of a notebook.
+const MAX_BYTES: usize = 20_000;
+
+/// Below a value that was cut.
+const HOW_TO_SEE_ALL: &str = "only the beginning is shown; print the value with `{:?}` to see all of it, or show a part of it";
+
+/// The `Debug` of a value, cut at [`MAX_BYTES`]: a notebook stores what it shows, and a front end draws all of it.
+fn debug_text(value: &dyn Debug) -> String {
+    let mut shown = Cut {
+        text: String::new(),
+    };
+    match write!(shown, "{value:?}") {
+        Err(_) if shown.text.len() >= MAX_BYTES => {
+            format!("{}… ({HOW_TO_SEE_ALL})", shown.text)
+        }
+        // A `Debug` of the user's own may fail in the middle.
+        _ => shown.text,
+    }
+}
+
+/// A text that ends at [`MAX_BYTES`]. What is behind it is not even formatted.
+struct Cut {
+    text: String,
+}
+
+impl Write for Cut {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        let room = MAX_BYTES - self.text.len();
+        if more.len() <= room {
+            self.text.push_str(more);
+            return Ok(());
+        }
+        self.text.push_str(&more[..more.floor_char_boundary(room)]);
+        // Full, also where a character would not have fitted.
+        while self.text.len() < MAX_BYTES {
+            self.text.push(' ');
+        }
+        Err(std::fmt::Error)
+    }
 }
 
 #[doc(hidden)]
@@ -77,7 +123,14 @@ impl<T: ?Sized> ByName for Shown<'_, T> {
 }
 
 fn name(name: &str) {
-    send(plain(format!("a value of type {name} (it has no `Debug`)")));
+    let text = match name.strip_prefix("ctx::") {
+        // A type of the notebook.
+        Some(name) => format!(
+            "a value of type {name} (it has no `Debug`: write `#[derive(Debug)]` above its definition to see its fields)"
+        ),
+        None => format!("a value of type {name} (it has no `Debug`)"),
+    };
+    send(plain(text));
 }
 
 fn send(data: MimeBundle) {
@@ -91,4 +144,22 @@ fn send(data: MimeBundle) {
         return;
     }
     connection::send(&ToKernel::Result { data });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert_eq!(debug_text(&vec![0; 3]), "[0, 0, 0]");
+        let text = debug_text(&vec![0_u8; 1_000_000]);
+        assert!(text.starts_with("[0, 0, 0"), "{}", &text[..20]);
+        let (shown, how) = text.split_at(MAX_BYTES);
+        assert!(shown.ends_with("0, ") || shown.ends_with("0,") || shown.ends_with('0'));
+        assert!(how.starts_with("… (only the beginning is shown"), "{how}");
+        // A character is not cut in two.
+        let text = debug_text(&"é".repeat(MAX_BYTES));
+        assert!(text.contains("é … (only"), "{}", &text[text.len() - 120..]);
+    }
 }

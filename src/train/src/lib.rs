@@ -93,8 +93,8 @@ pub use loss::{
 };
 pub use metric::{
     Metric, accuracy, answer_f1, auc, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
-    top_k_accuracy,
+    keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
+    spearman, top_k_accuracy,
 };
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::lora::{Lora, LoraReceipt};
@@ -107,7 +107,9 @@ pub use optimizer::{
 };
 pub use plot::Picture;
 pub use precision::{HalfPrecision, half_precision};
-pub use predict::{Answered, Blank, Embeddings, IntoTexts, Marked, Near, Prediction, Predictions};
+pub use predict::{
+    Answered, Blank, Embeddings, IntoExamples, Marked, Near, Prediction, Predictions,
+};
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use report::gradient_norms::GradientNorms;

@@ -31,9 +31,18 @@ pub(crate) use files::{is_there, read_bytes, read_text};
 pub(crate) use loader::{Filled, Loader};
 pub use report::{LoadReport, LoadedTensor, Origin};
 pub(crate) use save::{create_folder, write};
-pub use save::{save, save_network};
+pub use save::{save, save_network, save_values};
 pub use tensor_file::TensorFile;
 pub(crate) use tensor_file::{WEIGHTS, weight_map};
+
+/// The text of a `config.json` of any kind of model.
+///
+/// # Errors
+/// SC0902 if it is absent, larger than any, or not text.
+pub fn read_configuration(path: &Path) -> Result<String> {
+    const MAX_BYTES: u64 = 16 << 20;
+    read_text(path, MAX_BYTES)
+}
 
 /// Options for reading a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -49,18 +49,29 @@ pub fn save_network<N: BertNetwork>(
     network: &N,
     config: &BertConfig,
 ) -> Result<Vec<PathBuf>> {
-    create_folder(folder)?;
-    let path = folder.join("model.safetensors");
     let layout = Layout::of::<N>(config);
     let values = named_values(network).into_iter();
     let values: Vec<_> = values
         .filter_map(|(name, data)| Some((layout.name(&name)?, layout.as_in_file(&name, data))))
         .collect();
-    let bytes = serialized(&values, &path)?;
+    save_values(folder, &config.to_json(N::ARCHITECTURE), &values)
+}
+
+/// Writes a configuration as `config.json` and tensors of float32 as `model.safetensors`. The folder is created if
+/// necessary.
+///
+/// # Errors
+/// SC0908 for the first file that cannot be written.
+pub fn save_values(
+    folder: &Path,
+    configuration: &str,
+    values: &[(String, TensorData)],
+) -> Result<Vec<PathBuf>> {
+    create_folder(folder)?;
+    let bytes = serialized(values, &folder.join("model.safetensors"))?;
     let weights = write(folder, "model.safetensors", &bytes)?;
-    let text = config.to_json(N::ARCHITECTURE);
     Ok(vec![
-        write(folder, "config.json", text.as_bytes())?,
+        write(folder, "config.json", configuration.as_bytes())?,
         weights,
     ])
 }

@@ -30,6 +30,21 @@ pub(super) fn look(name: &str, places: &Places) -> Outcome {
     Err(vec![note(&place, &outcome)])
 }
 
+/// The names of the models that the cache has.
+pub(super) fn models(places: &Places) -> Vec<String> {
+    const MAX_ENTRIES: usize = 1000;
+    let entries = places
+        .hub_cache
+        .as_ref()
+        .and_then(|cache| std::fs::read_dir(cache).ok());
+    let entries = entries.into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        Some(name.strip_prefix("models--")?.replace("--", "/"))
+    });
+    names.collect()
+}
+
 /// The snapshots of a model, the one of the branch `main` first, then the others by name.
 fn snapshots(folder: &Path) -> Vec<PathBuf> {
     let root = folder.join("snapshots");

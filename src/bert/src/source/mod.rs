@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::check::suggest::similar;
 
 use crate::checkpoint::{WEIGHTS, is_there};
 use crate::problem;
@@ -119,12 +120,7 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
             "the hub".to_owned(),
             format!("`{name}` is not a valid name there: {rule}"),
         ));
-        return Err(problem::not_found(
-            name,
-            tried,
-            places.offline,
-            places.installer(),
-        ));
+        return Err(not_found(name, tried, places));
     }
     let mut look = |kind: SourceKind, outcome: Outcome| match outcome {
         Ok(folder) => Some(source(full, folder, kind)),
@@ -142,12 +138,33 @@ pub fn find_in(name: &str, places: &Places, progress: &dyn Fn(&Progress)) -> Res
     if let Some(source) = look(SourceKind::HubDownload, hub::look(full, places, progress)?) {
         return Ok(source);
     }
-    Err(problem::not_found(
-        name,
-        tried,
-        places.offline,
-        places.installer(),
-    ))
+    Err(not_found(name, tried, places))
+}
+
+/// SC0901, with the models that have a similar name: those of the cache, and the most common ones.
+fn not_found(
+    name: &str,
+    tried: Vec<(String, String)>,
+    places: &Places,
+) -> Box<stratoscope_diagnostics::Diagnostic> {
+    const COMMON: [&str; 6] = [
+        "bert-base-uncased",
+        "bert-base-cased",
+        "bert-base-multilingual-cased",
+        "distilbert-base-uncased",
+        "roberta-base",
+        "google/electra-small-discriminator",
+    ];
+    let short = SHORT_NAMES.iter().map(|(short, _)| (*short).to_owned());
+    let common = COMMON.map(str::to_owned);
+    let known: Vec<String> = short.chain(cache::models(places)).chain(common).collect();
+    // The name of a model is no slip of another one's.
+    let near = match known.iter().any(|it| it == name) {
+        true => Vec::new(),
+        false => similar(name, known.iter().map(String::as_str)),
+    };
+    let (offline, installer) = (places.offline, places.installer());
+    problem::not_found(name, tried, (offline, installer), near)
 }
 
 /// A folder, or the places that were tried and what was found there.

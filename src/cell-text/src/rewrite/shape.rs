@@ -99,3 +99,15 @@ pub fn names(pattern: &Pat, into: &mut Vec<String>) {
         _ => {}
     }
 }
+
+/// Whether the cell is a program of Rust: items only, with a `main` that nothing calls.
+pub(super) fn is_program(statements: &[Stmt]) -> bool {
+    let is_main = |statement: &Stmt| match statement {
+        Stmt::Item(syn::Item::Fn(function)) => {
+            function.sig.ident == "main" && function.sig.inputs.is_empty()
+        }
+        _ => false,
+    };
+    let all_items = statements.iter().all(|it| matches!(it, Stmt::Item(_)));
+    all_items && statements.iter().any(is_main)
+}

@@ -256,12 +256,14 @@ impl<'ast> Visit<'ast> for Reader {
                 call.args.iter().for_each(|operand| self.value(operand));
             }
             Expr::Binary(binary) => {
-                // `+=` and `==` look at their operands, or need `Copy`.
-                self.place(&binary.left);
-                self.place(&binary.right);
-                if !compares_or_assigns(&binary.op) {
-                    self.value(&binary.left);
-                    self.value(&binary.right);
+                // `+=` and `==` look at their operands, or need `Copy`. Each is visited once: twice at every operator
+                // of a sum would take time that doubles with each of them.
+                for operand in [&binary.left, &binary.right] {
+                    if compares_or_assigns(&binary.op) {
+                        self.place(operand);
+                    } else {
+                        self.value(operand);
+                    }
                 }
             }
             Expr::Assign(assign) => {

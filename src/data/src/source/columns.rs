@@ -25,6 +25,7 @@ pub struct Columns {
     weight: Option<String>,
     missing: Missing,
     skips_bad_rows: bool,
+    encoding: Option<String>,
 }
 
 /// How a row without a label is handled.
@@ -47,6 +48,8 @@ enum Wanted {
     Value(String),
     /// Names of labels in one field, and what separates them.
     Several(String, String),
+    /// A column for each label.
+    OneHot(Vec<String>),
     Nothing,
 }
 
@@ -58,6 +61,8 @@ pub(crate) struct Chosen {
     /// Of multiple choice: a column for each choice, or one with lists of them.
     pub(crate) choices: Vec<usize>,
     pub(crate) label: LabelColumn,
+    /// A column for each label.
+    pub(crate) one_hot: Vec<usize>,
     /// What the loss of a row is multiplied with.
     pub(crate) weight: Option<usize>,
 }
@@ -69,6 +74,7 @@ impl Chosen {
         let mut columns = vec![self.text];
         columns.extend(others.into_iter().flatten());
         columns.extend(&self.choices);
+        columns.extend(&self.one_hot);
         columns.sort_unstable();
         columns.dedup();
         columns
@@ -147,6 +153,21 @@ impl Columns {
         self
     }
 
+    /// A column for each label, with 1 (or `true`) where it holds and 0 elsewhere. Rows of exactly one label each have a
+    /// class; otherwise each row has several labels, or none.
+    pub fn one_hot<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.label = Wanted::OneHot(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The columns of one-hot labels.
+    pub(crate) fn one_hot_names(&self) -> Option<&[String]> {
+        match &self.label {
+            Wanted::OneHot(names) => Some(names),
+            _ => None,
+        }
+    }
+
     /// The column of what the loss of a row is multiplied with: a finite number of 0 or more.
     pub fn weight(mut self, name: impl Into<String>) -> Self {
         self.weight = Some(name.into());
@@ -189,6 +210,27 @@ impl Columns {
     pub fn skip_bad_rows(mut self) -> Self {
         self.skips_bad_rows = true;
         self
+    }
+
+    /// How the letters of the file are written as bytes: `"latin-1"`, `"utf-16"`. Default: UTF-8, or UTF-16 where the file
+    /// begins with its mark.
+    pub fn encoding(mut self, name: impl Into<String>) -> Self {
+        self.encoding = Some(name.into());
+        self
+    }
+
+    /// The encoding that was named.
+    pub(crate) fn encoding_name(&self) -> Option<&str> {
+        self.encoding.as_deref()
+    }
+
+    /// Whether no column is named.
+    pub(crate) fn are_usual(&self) -> bool {
+        let encoding = None;
+        Self {
+            encoding,
+            ..self.clone()
+        } == Self::new()
     }
 
     /// Whether rows that cannot be read are skipped.
@@ -238,14 +280,17 @@ impl Columns {
             Wanted::Class(name) => LabelColumn::Class(need(name)?),
             Wanted::Value(name) => LabelColumn::Value(need(name)?),
             Wanted::Several(name, _) => LabelColumn::Several(need(name)?),
-            Wanted::Nothing => LabelColumn::Absent,
+            Wanted::OneHot(_) | Wanted::Nothing => LabelColumn::Absent,
         };
+        let one_hot = self.one_hot_names().unwrap_or_default().iter();
+        let one_hot = one_hot.map(|name| need(name)).collect::<Result<_>>()?;
         let weight = self.weight.as_ref().map(|name| need(name)).transpose()?;
         Ok(Chosen {
             text,
             pair,
             choices,
             label,
+            one_hot,
             weight,
         })
     }

@@ -16,6 +16,9 @@ use crate::tags::sorted_tags;
 const CALL: &str = "Dataset::conll";
 /// Words of a sentence: a file without empty lines is one sentence, which is no sentence.
 const MOST_WORDS: usize = 100_000;
+/// Columns of CoNLL-U, the format of Universal Dependencies: the number of the word, the word, its lemma, its part of
+/// speech (UPOS), and six more. Source: https://universaldependencies.org/format.html
+const UNIVERSAL: usize = 10;
 /// Distinct tags: a file whose last column is not a tag has a tag for each word.
 const MOST_TAGS: usize = 4096;
 
@@ -26,7 +29,8 @@ struct Sentence<'t> {
 }
 
 impl Dataset {
-    /// Reads a file of tagged words. Lines that begin with `-DOCSTART-`, and lines of comment (`# …`) before a
+    /// Reads a file of tagged words, the word first and the tag last; of CoNLL-U, the files of Universal Dependencies, words
+    /// and their parts of speech (UPOS). Lines that begin with `-DOCSTART-`, and lines of comment (`# …`) before a
     /// sentence, are skipped. The tags are numbered `O` first, then by entity.
     ///
     /// # Errors
@@ -183,7 +187,14 @@ impl LineReader {
             false => row.split_whitespace().collect(),
         };
         let unfit = |reason| Err(Unfit::Other { line, reason });
+        let is_universal =
+            row.contains('\t') && fields.len() == UNIVERSAL && is_number_of_word(fields[0]);
         let (word, tag) = match fields[..] {
+            // A word that is written together with the next, or one that is not written: its parts have lines.
+            [number, ..] if is_universal && number.contains(['-', '.']) => {
+                return Ok(Line::Comment);
+            }
+            [_, word, _, tag, ..] if is_universal => (word, tag),
             [word, .., tag] if !word.is_empty() && !tag.is_empty() => (word, tag),
             _ => {
                 let shown = text::excerpt(row, 40);
@@ -215,6 +226,12 @@ impl LineReader {
             is_first,
         })
     }
+}
+
+/// Whether the first column of a line of CoNLL-U: `7`, `7-8`, `7.1`.
+fn is_number_of_word(column: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    column.split(['-', '.']).all(is_part) && column.split(['-', '.']).count() <= 2
 }
 
 /// Why a column with so many different values is none of tags.
@@ -258,6 +275,27 @@ mod tests {
         let data = read("# id = 7\nNew York\tB-LOC\nis\tO\n").expect("it is readable");
         assert_eq!(data[0].text, "New York is");
         assert_eq!(data[0].words().map(<[_]>::len), Some(2));
+    }
+
+    /// The begin of a file of Universal Dependencies.
+    #[test]
+    fn universal_dependencies_give_parts_of_speech() {
+        let lines = [
+            "# sent_id = 1",
+            "# text = Vámonos al mar",
+            "1-2\tVámonos\t_\t_\t_\t_\t_\t_\t_\t_",
+            "1\tVamos\tir\tVERB\t_\tMood=Ind\t0\troot\t_\t_",
+            "2\tnos\tnosotros\tPRON\t_\t_\t1\tobj\t_\tSpaceAfter=No",
+            "2.1\tcopied\tcopy\tVERB\t_\t_\t_\t_\t_\t_",
+            "3\tmar\tmar\tNOUN\t_\t_\t1\tobl\t_\t_",
+            "",
+            "",
+        ];
+        let data = read(&lines.join("\n")).expect("it is readable");
+        assert_eq!(data[0].text, "Vamos nos mar");
+        assert_eq!(data.label_names, ["NOUN", "PRON", "VERB"]);
+        let tags = data[0].words().expect("words").iter().map(|word| word.tag);
+        assert_eq!(tags.collect::<Vec<_>>(), [Some(2), Some(1), Some(0)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use csv::{ErrorKind, ReaderBuilder};
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_encoded};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -16,7 +16,8 @@ pub(crate) const OPEN_QUOTE: &str =
     "the row that begins in this line has a quote that is not closed";
 
 impl Dataset {
-    /// Reads a comma-separated file whose columns have common names (see [`Columns`]).
+    /// Reads a comma-separated file whose columns have common names (see [`Columns`]). Where the header has no comma but
+    /// `;` or tabs, these separate the fields, which the data set says when it is shown.
     ///
     /// # Errors
     /// As [`Dataset::tsv`].
@@ -30,7 +31,7 @@ impl Dataset {
     /// As [`Dataset::tsv`].
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
-            let text = read_text(CALL, path)?;
+            let text = read_encoded(CALL, path, columns.encoding_name())?;
             table(&path.display().to_string(), &text, columns)?.dataset(columns)
         })
     }
@@ -38,8 +39,10 @@ impl Dataset {
 
 fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     // Flexible, so that ragged rows get our own diagnostic instead of the library's error.
+    let separator = separator_of(text);
     let mut reader = ReaderBuilder::new()
         .flexible(true)
+        .delimiter(separator)
         .from_reader(text.as_bytes());
     let unreadable = |error: csv::Error| {
         let line = error.position().map(|position| position.line() as usize);
@@ -81,7 +84,7 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     }
     reading.finished();
     let (offset, line) = last;
-    let is_open = ends_in_quotes(&text.as_bytes()[offset..]);
+    let is_open = ends_in_quotes(&text.as_bytes()[offset..], separator);
     if is_open && (rows.is_empty() || !columns.skips_bad_rows()) {
         return Err(problem::unreadable(CALL, source, Some(line), OPEN_QUOTE));
     }
@@ -96,7 +99,27 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
         header,
         rows,
         skipped,
+        remarks: match separator {
+            b'\t' => vec!["fields are separated by tabs, as its header is".to_owned()],
+            b';' => vec!["fields are separated by `;`, as its header is".to_owned()],
+            _ => Vec::new(),
+        },
     })
+}
+
+/// What separates the fields: a comma, unless the header has none and has `;` or tabs.
+fn separator_of(text: &str) -> u8 {
+    let header = text.lines().next().unwrap_or_default();
+    let has = |sign: char| {
+        // Between quotes a sign is a letter like any other.
+        let plain = header.split('"').step_by(2);
+        plain.flat_map(str::chars).any(|letter| letter == sign)
+    };
+    match (has(','), has(';'), has('\t')) {
+        (false, true, _) => b';',
+        (false, false, true) => b'\t',
+        _ => b',',
+    }
 }
 
 /// The line ends at the begin of a text that comes in parts.
@@ -128,7 +151,7 @@ impl LeadingEnds {
 }
 
 /// Whether the text of a record ends within quotes: at the end of a file, `csv` takes them for closed.
-pub(crate) fn ends_in_quotes(record: &[u8]) -> bool {
+pub(crate) fn ends_in_quotes(record: &[u8], separator: u8) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum At {
         Begin,
@@ -140,7 +163,8 @@ pub(crate) fn ends_in_quotes(record: &[u8]) -> bool {
         (At::Begin | At::QuoteInQuotes, b'"') => At::Quoted,
         (At::Quoted, b'"') => At::QuoteInQuotes,
         (At::Quoted, _) => At::Quoted,
-        (_, b',' | b'\n' | b'\r') => At::Begin,
+        (_, b'\n' | b'\r') => At::Begin,
+        (_, &byte) if byte == separator => At::Begin,
         _ => At::Plain,
     });
     end == At::Quoted

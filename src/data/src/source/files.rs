@@ -97,6 +97,14 @@ pub(super) fn open(path: &Path) -> std::result::Result<File, String> {
     File::open(path).map_err(|error| error.to_string())
 }
 
+/// The kind of an address in place of a path: `https`.
+fn address(path: &Path) -> Option<&str> {
+    let (kind, _) = path.to_str()?.split_once("://")?;
+    ["http", "https", "ftp", "s3", "gs", "hf", "az"]
+        .contains(&kind)
+        .then_some(kind)
+}
+
 fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(SIGNS) && !path.exists()
 }
@@ -106,6 +114,22 @@ fn is_pattern(path: &Path) -> bool {
 /// # Errors
 /// SC0911 for a pattern that names no file, or is none.
 pub(crate) fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(address) = address(path) {
+        let reason = "it is an address, and files are read from this machine";
+        let fix = match address {
+            "http" | "https" => format!(
+                "download it first: `!curl -LO {}`, then read the file by its name",
+                path.display()
+            ),
+            _ => "copy it to this machine first, then read the file by its name".to_owned(),
+        };
+        return Err(problem::unreadable_with(
+            call,
+            &path.to_string_lossy(),
+            reason,
+            &fix,
+        ));
+    }
     if !is_pattern(path) {
         return Ok(vec![path.to_owned()]);
     }
@@ -130,8 +154,25 @@ pub(crate) fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
             neighbors(path)
         )));
     }
+    if let Some(skipped) = not_utf8(path) {
+        return Err(unreadable(format!(
+            "the name of `{skipped}` is no UTF-8, which no pattern finds: rename it"
+        )));
+    }
     files.sort();
     Ok(files)
+}
+
+/// A file that the pattern may mean, by its ending, and whose name is no UTF-8: a pattern leaves it out without a word.
+fn not_utf8(pattern: &Path) -> Option<String> {
+    let folder = pattern.parent().filter(|it| !it.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+    let names = entries
+        .flatten()
+        .map(|entry| PathBuf::from(entry.file_name()));
+    let mut names =
+        names.filter(|name| name.to_str().is_none() && name.extension() == pattern.extension());
+    names.next().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// The files beside those that a pattern would name.
@@ -151,6 +192,12 @@ fn neighbors(pattern: &Path) -> String {
     if files.is_empty() {
         format!("`{name}` has no file")
     } else {
-        format!("`{name}` has {}", text::names(&files, 8))
+        let listed = format!("`{name}` has {}", text::names(&files, 8));
+        match not_utf8(pattern) {
+            Some(other) => format!(
+                "{listed}; the name of `{other}` is no UTF-8, which no pattern finds: rename it"
+            ),
+            None => listed,
+        }
     }
 }

@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
+use super::records::{TAGS, WORDS};
 use super::squad::{COLUMNS, Question};
-use super::{Columns, Reading, Table, TableRow, files, read_text};
+use super::{Columns, Reading, Table, TableRow, files, read_encoded};
+use crate::annotation;
 use crate::dataset::{Dataset, SkippedRows};
 use crate::example::Example;
 use crate::problem;
@@ -20,7 +22,8 @@ impl Dataset {
     /// Reads a file of JSON objects, one per line, whose keys have common names (see
     /// [`Columns`]). Labels may be strings, numbers or booleans. The keys `question`, `context` and `answers` make
     /// questions, whose answers are an object of lists `text` and `answer_start`, as Hugging Face's `datasets` writes
-    /// SQuAD, or a list of objects.
+    /// SQuAD, or a list of objects. Lists under `tokens` or `words`, and under `ner_tags`, `tags`, `pos_tags` or `labels`,
+    /// are words with their tags. A file that is one JSON array of such objects is read alike.
     ///
     /// # Errors
     /// SC0911 if the file cannot be read as UTF-8, or a line is no object or lacks a key that is read,
@@ -36,18 +39,68 @@ impl Dataset {
     /// As [`Dataset::jsonl`].
     pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
-            let text = read_text(CALL, path)?;
-            let table = table(&path.display().to_string(), &text, columns)?;
-            // Named columns are those of texts.
-            match question_columns(&table.header) {
-                Some(own) if *columns == Columns::new() => questions(&table, own),
-                _ => table.dataset(columns),
-            }
+            let text = read_encoded(CALL, path, columns.encoding_name())?;
+            let source = path.display().to_string();
+            let (text, remarks) = match lines_of_array(&source, &text)? {
+                Some(lines) => (
+                    lines,
+                    vec!["it is a JSON array; line 1 is its first object".to_owned()],
+                ),
+                None => (text, Vec::new()),
+            };
+            let (table, kind) = table(&source, &text, columns)?;
+            let data = match kind {
+                Some(Own::Question(own)) => questions(&table, own),
+                Some(Own::Words(own)) => sentences(&table, own),
+                None => table.dataset(columns),
+            }?;
+            Ok(Dataset { remarks, ..data })
         })
     }
 }
 
-fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
+/// The objects of a JSON array, or of the one array in an object such as `{"data": […]}`, one a line.
+///
+/// # Errors
+/// SC0911 for an object over several lines that is neither.
+fn lines_of_array(source: &str, text: &str) -> Result<Option<String>> {
+    let begin = text.trim_start();
+    let first = begin.lines().next().unwrap_or_default();
+    let is_whole = begin.starts_with('[')
+        || (begin.starts_with('{') && serde_json::from_str::<Value>(first).is_err());
+    if !is_whole {
+        return Ok(None);
+    }
+    let objects = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(objects)) => Some(objects),
+        Ok(Value::Object(parts)) => {
+            let mut lists = parts.into_iter().filter_map(|(_, part)| match part {
+                Value::Array(objects) if objects.first().is_some_and(Value::is_object) => {
+                    Some(objects)
+                }
+                _ => None,
+            });
+            match (lists.next(), lists.next()) {
+                (Some(objects), None) => Some(objects),
+                _ => {
+                    let reason = "it is one JSON object over several lines, not one object a line";
+                    let fix = "write an object a line; in pandas `df.to_json(\"data.jsonl\", orient=\"records\", \
+                               lines=True)`";
+                    return Err(problem::unreadable_with(CALL, source, reason, fix));
+                }
+            }
+        }
+        // The line that is wrong is named where lines are read.
+        _ => None,
+    };
+    let lines = objects.map(|objects| {
+        let lines = objects.iter().map(Value::to_string);
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    Ok(lines)
+}
+
+fn table(source: &str, text: &str, columns: &Columns) -> Result<(Table, Option<Own>)> {
     let mut keys: Option<Keys> = None;
     let (mut rows, mut skipped) = (Vec::new(), SkippedRows::default());
     let mut reading = Reading::begin(text.len());
@@ -82,13 +135,49 @@ fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
     if rows.is_empty() {
         return Err(problem::empty(source, CALL));
     }
-    Ok(Table {
+    let (header, own) = match keys {
+        Some(keys) => (keys.header, keys.own),
+        None => (Vec::new(), None),
+    };
+    let table = Table {
         source: source.to_owned(),
         call: CALL,
-        header: keys.map(|keys| keys.header).unwrap_or_default(),
+        header,
         rows,
         skipped,
-    })
+        remarks: Vec::new(),
+    };
+    Ok((table, own))
+}
+
+/// What rows are that are no texts with labels, and the columns of its parts.
+#[derive(Clone, Copy)]
+enum Own {
+    /// A question, its context and its answers.
+    Question([usize; 3]),
+    /// Words and their tags.
+    Words([usize; 2]),
+}
+
+impl Own {
+    fn of(header: &[String], first: &Map<String, Value>) -> Option<Self> {
+        if let Some(columns) = question_columns(header) {
+            return Some(Self::Question(columns));
+        }
+        let list = |names: &[&str]| {
+            let is_list = |name: &&&str| first.get(**name).is_some_and(Value::is_array);
+            let name = names.iter().find(is_list)?;
+            header.iter().position(|it| it == name)
+        };
+        Some(Self::Words([list(&WORDS)?, list(&TAGS)?]))
+    }
+
+    fn columns(self) -> Vec<usize> {
+        match self {
+            Self::Question(columns) => columns.to_vec(),
+            Self::Words(columns) => columns.to_vec(),
+        }
+    }
 }
 
 /// The keys of the first object.
@@ -96,17 +185,26 @@ struct Keys {
     header: Vec<String>,
     /// Those that are read, as indices into the header.
     needed: Vec<usize>,
+    own: Option<Own>,
 }
 
 impl Keys {
     fn of(source: &str, first: &Map<String, Value>, columns: &Columns) -> Result<Self> {
         let header: Vec<String> = first.keys().cloned().collect();
-        let needed = match question_columns(&header) {
-            // Named columns are those of texts.
-            Some(own) if *columns == Columns::new() => own.to_vec(),
-            _ => columns.choose(CALL, source, &header)?.columns(),
+        // Named columns are those of texts.
+        let own = match columns.are_usual() {
+            true => Own::of(&header, first),
+            false => None,
         };
-        Ok(Self { header, needed })
+        let needed = match own {
+            Some(own) => own.columns(),
+            None => columns.choose(CALL, source, &header)?.columns(),
+        };
+        Ok(Self {
+            header,
+            needed,
+            own,
+        })
     }
 }
 
@@ -132,6 +230,33 @@ fn questions(table: &Table, columns: [usize; 3]) -> Result<Dataset> {
         });
     }
     Ok(Dataset::from_examples(examples, Vec::new(), &table.source))
+}
+
+/// The data set of words with their tags.
+fn sentences(table: &Table, columns: [usize; 2]) -> Result<Dataset> {
+    let mut all = Vec::with_capacity(table.rows.len());
+    for TableRow { line, fields } in &table.rows {
+        let lists = columns.map(|column| serde_json::from_str::<Vec<Value>>(&fields[column]));
+        let unreadable =
+            |reason: String| problem::unreadable(CALL, &table.source, Some(*line), reason);
+        let [Ok(words), Ok(tags)] = lists else {
+            let [words, tags] = columns.map(|column| table.header[column].as_str());
+            return Err(unreadable(format!(
+                "`{words}` and `{tags}` are not both lists"
+            )));
+        };
+        let [words, tags] = [words, tags].map(|list| list.iter().map(text_of).collect::<Vec<_>>());
+        if let Some(what) = annotation::unfit(&words, &tags) {
+            return Err(unreadable(format!("it has {what}")));
+        }
+        all.push((words, tags));
+    }
+    let mut data = Dataset::of_sentences(&table.source, CALL, &all)?;
+    for (example, row) in data.examples.iter_mut().zip(&table.rows) {
+        example.line = Some(row.line);
+    }
+    data.skipped = table.skipped.clone();
+    Ok(data)
 }
 
 /// The keys of a line, in their order; or what is wrong with it.

@@ -8,10 +8,13 @@ mod columns;
 mod conll;
 mod csv;
 mod debian;
+mod encoding;
 mod files;
+mod foreign;
 mod glue;
 mod jsonl;
 mod lines;
+mod one_hot;
 mod parquet;
 mod records;
 mod squad;
@@ -62,6 +65,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<TableRow>,
     /// Rows that are not there.
     pub(crate) skipped: SkippedRows,
+    /// What the reader decided by itself.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// One row of a [`Table`].
@@ -75,6 +80,15 @@ pub(crate) struct TableRow {
 impl Table {
     /// Picks the columns, numbers the classes in sorted order, and makes the examples.
     fn dataset(mut self, columns: &Columns) -> Result<Dataset> {
+        let remarks = std::mem::take(&mut self.remarks);
+        let one_hot = columns.one_hot_names();
+        let joined = one_hot.map(|names| self.join_one_hot(names, columns));
+        let joined = joined.transpose()?;
+        let data = self.without_remarks(joined.as_ref().unwrap_or(columns))?;
+        Ok(Dataset { remarks, ..data })
+    }
+
+    fn without_remarks(mut self, columns: &Columns) -> Result<Dataset> {
         let chosen = columns.choose(self.call, &self.source, &self.header)?;
         if !chosen.choices.is_empty() {
             return self.multiple_choice(&chosen, columns);
@@ -149,6 +163,7 @@ impl Table {
             label_names,
             source: self.source,
             skipped,
+            remarks: Vec::new(),
             auto_shard: AutoShardPolicy::default(),
         };
         Ok(data.with_names_in_examples())
@@ -253,8 +268,13 @@ impl Table {
     }
 }
 
-/// Reads a whole file as UTF-8, without a byte order mark.
+/// Reads a whole file as text, without a byte order mark.
 fn read_text(call: &'static str, path: &Path) -> Result<String> {
+    read_encoded(call, path, None)
+}
+
+/// The same of a file whose encoding the columns may name.
+fn read_encoded(call: &'static str, path: &Path, encoding: Option<&str>) -> Result<String> {
     let name = path.display().to_string();
     let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
     let file = files::open(path).map_err(unreadable)?;
@@ -273,17 +293,17 @@ fn read_text(call: &'static str, path: &Path) -> Result<String> {
     if bytes.len() as u64 > LARGEST_FILE_BYTES {
         return Err(unreadable(too_large));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = 1 + error.as_bytes()[..valid]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count();
-        problem::unreadable(call, &name, Some(line), "it is not UTF-8 text")
-    })?;
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_owned(),
-        None => text,
+    let has_columns = call != "Dataset::text";
+    if let Some((reason, way)) = foreign::foreign(&bytes, &name, has_columns) {
+        return Err(problem::unreadable_with(call, &name, reason, &way));
+    }
+    encoding::decoded(bytes, encoding).map_err(|undecoded| {
+        let problem = problem::unreadable(call, &name, undecoded.line, undecoded.reason);
+        let word = undecoded.word.as_deref();
+        match undecoded.probably {
+            Some(probably) => problem::in_encoding(problem, call, &name, (probably, word)),
+            None => problem,
+        }
     })
 }
 

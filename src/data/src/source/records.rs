@@ -20,8 +20,8 @@ use crate::dataset::{Dataset, SkippedRows};
 use crate::problem;
 
 /// The columns of words and of their tags, by the names that data sets on the hub have.
-const WORDS: [&str; 2] = ["tokens", "words"];
-const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
+pub(super) const WORDS: [&str; 2] = ["tokens", "words"];
+pub(super) const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
 /// What the metadata of `datasets` is called.
 pub(super) const METADATA: &str = "huggingface";
 
@@ -115,6 +115,7 @@ impl Records {
             header: header.collect(),
             rows: found,
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
         };
         let data = table.dataset(columns)?;
         match chosen.label {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_text};
+use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_encoded, read_text};
 use crate::dataset::Dataset;
 use crate::problem;
 
@@ -27,7 +27,7 @@ impl Dataset {
     /// As [`Dataset::tsv`].
     pub fn tsv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
         files::read(CALL, path.as_ref(), |path| {
-            let text = read_text(CALL, path)?;
+            let text = read_encoded(CALL, path, columns.encoding_name())?;
             table(CALL, &path.display().to_string(), &text, columns)?.dataset(columns)
         })
     }
@@ -98,5 +98,6 @@ fn rows(
         header,
         rows,
         skipped,
+        remarks: Vec::new(),
     })
 }

@@ -128,14 +128,10 @@ fn number(array: &ArrayRef, kind: &DataType, row: usize) -> Value {
         }
         DataType::Float16 => {
             let number = array.as_primitive::<Float16Type>().value(row);
-            Value::Shown(number.to_f32().to_string())
+            Value::Shown(written(number.to_f32()))
         }
-        DataType::Float32 => {
-            Value::Shown(array.as_primitive::<Float32Type>().value(row).to_string())
-        }
-        DataType::Float64 => {
-            Value::Shown(array.as_primitive::<Float64Type>().value(row).to_string())
-        }
+        DataType::Float32 => Value::Shown(written(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => Value::Shown(written(array.as_primitive::<Float64Type>().value(row))),
         DataType::Decimal32(..) => {
             Value::Shown(array.as_primitive::<Decimal32Type>().value_as_string(row))
         }
@@ -150,6 +146,11 @@ fn number(array: &ArrayRef, kind: &DataType, row: usize) -> Value {
         }
         kind => time(array, kind, row),
     }
+}
+
+/// A float as JSON and pandas write it, so that a label has one name in all formats: `1.0`.
+fn written(number: impl std::fmt::Debug) -> String {
+    format!("{number:?}")
 }
 
 fn integer<T: ArrowPrimitiveType>(array: &ArrayRef, row: usize) -> Value
@@ -262,7 +263,7 @@ mod tests {
         );
         assert_eq!(
             values(Float64Array::from(vec![0.5, -1.0])),
-            [shown("0.5"), shown("-1")]
+            [shown("0.5"), shown("-1.0")]
         );
         let price = Decimal128Array::from(vec![105, -5]);
         let price = price.with_precision_and_scale(9, 2).expect("digits");

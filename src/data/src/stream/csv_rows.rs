@@ -64,7 +64,7 @@ impl CsvRows {
             let left = watched.input.file();
             left.stream_position()? == left.metadata()?.len()
         };
-        if is_last && ends_in_quotes(&watched.rest(at.offset)?) {
+        if is_last && ends_in_quotes(&watched.rest(at.offset)?, b',') {
             let content = Content::Wrong(OPEN_QUOTE.to_owned());
             return Ok(Some(Raw { at, content }));
         }

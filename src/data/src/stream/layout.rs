@@ -81,6 +81,7 @@ impl Layout {
                 text: 0,
                 pair: None,
                 choices: Vec::new(),
+                one_hot: Vec::new(),
                 label: LabelColumn::Absent,
                 weight: None,
             }));

@@ -186,6 +186,21 @@ impl Stream {
     }
 
     fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+        let unread = match (columns.encoding_name(), columns.one_hot_names()) {
+            (Some(encoding), _) => Some((
+                format!("a stream reads UTF-8, and `encoding` names `{encoding}`"),
+                "read it into memory with `Dataset`, or write it as UTF-8",
+            )),
+            (None, Some(_)) => Some((
+                "a stream has its labels in one column, not in one for each label".to_owned(),
+                "read it into memory with `Dataset`, or join the columns in one with the names of the labels",
+            )),
+            (None, None) => None,
+        };
+        if let Some((reason, fix)) = unread {
+            let path = path.to_string_lossy();
+            return Err(problem::unreadable_with(format.call(), &path, &reason, fix));
+        }
         let index = Arc::new(Index::of(format, path, columns)?);
         let stream = Self {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
@@ -401,6 +416,7 @@ impl Stream {
             label_names: self.names.list.clone(),
             source: self.source().to_owned(),
             skipped: SkippedRows::default(),
+            remarks: Vec::new(),
             auto_shard: self.auto_shard,
         }
     }

@@ -50,7 +50,7 @@ const STEPS_PER_EXECUTION: Argument = Argument::new(
     "1",
     "Keras",
     Accepts::Integer(1),
-    "Batches run between two returns to the host; steps, gradients and all-reduces are the same for every value. \
+    "How many batches run before control returns to the host. It changes no step and no all-reduce. \
      A value above 1 needs an active scope (SC0102); the epoch is the upper limit.",
 );
 

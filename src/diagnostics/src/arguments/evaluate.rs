@@ -26,11 +26,11 @@ const STEPS: Argument = Argument::new(
 const MAX_LENGTH: Argument = Argument::new(
     "max_length",
     "integer ≥ 1",
-    "64",
+    "that of the training, else 64",
     "ours: the recipe of the notebook",
     Accepts::Integer(1),
-    "Tokens per example, special ones included; longer texts are truncated and reported (SC0407). Use the value \
-     the model was trained with.",
+    "Tokens per example, special ones included; longer texts are truncated and reported (SC0407). Where it is not \
+     that of the training, the result names both.",
 );
 
 const VERBOSE: Argument = Argument::new(

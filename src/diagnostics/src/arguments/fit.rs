@@ -139,8 +139,8 @@ const CLASS_WEIGHT: Argument = Argument::new(
     "1 each",
     "Keras; `\"balanced\"` is scikit-learn's",
     Accepts::Value(None),
-    "What each example counts in the training loss, by its class: `[1.0, 3.0]`, `[(\"games\", 3.0), …]` or \
-     `[(0, 1.0), …]`; every class needs one. The sum is divided by the number of examples, as in Keras; validation is \
+    "What each example counts in the training loss, by its class: `{0: 1.0, 1: 3.0}`, \
+     `{\"games\": 3.0, …}`, `[1.0, 3.0]` or `[(0, 1.0), …]`; every class needs one. The sum is divided by the number of examples, as in Keras; validation is \
      not weighted.",
 );
 

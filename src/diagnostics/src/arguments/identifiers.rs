@@ -131,6 +131,7 @@ pub const METRICS: &[&str] = &[
     "answer_f1",
     "perplexity",
     "micro_f1",
+    "keras_auc",
     "acc",
     "sparse_categorical_accuracy",
     "categorical_accuracy",
@@ -209,7 +210,7 @@ pub fn foreign_identifier(
         ),
         (IdentifierKind::Metric, "roc_auc" | "roc_auc_score" | "auroc") => (
             "auc",
-            "it is the area under the ROC curve, with Keras's 200 thresholds",
+            "it is the exact area under the ROC curve; `keras_auc` has Keras's 200 thresholds",
         ),
         (IdentifierKind::Metric, "top_5_accuracy" | "top5" | "top_5") => (
             "top_k_accuracy",

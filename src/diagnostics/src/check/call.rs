@@ -348,10 +348,7 @@ impl<'a> Checker<'a> {
             let Ok(value @ 2..) = usize::try_from(steps) else {
                 continue;
             };
-            let facts = StepsPerExecutionWithoutScope {
-                value,
-                dropped: false,
-            };
+            let facts = StepsPerExecutionWithoutScope::of_text(value, false);
             let mut diagnostic = facts.diagnostic();
             place_at(&mut diagnostic, argument);
             self.found(vec![index], diagnostic);

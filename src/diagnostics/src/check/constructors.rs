@@ -229,13 +229,14 @@ fn loss(plain: &Plain) -> String {
         .map(|operand| operand.text.to_lowercase());
     let logits = value("from_logits").or(first);
     let logits = logits.unwrap_or_else(|| "true".to_owned());
-    let mut written = format!("{name} {{ from_logits: {logits} }}");
-    if let Some(share) = value("label_smoothing")
-        && !name.starts_with("Sparse")
-    {
-        written += &format!(".label_smoothing({share})");
+    match value("label_smoothing") {
+        // The categorical loss smooths labels, and takes class numbers as the sparse one does.
+        Some(share) => {
+            let name = name.trim_start_matches("Sparse");
+            format!("{name} {{ from_logits: {logits} }}.label_smoothing({share})")
+        }
+        None => format!("{name} {{ from_logits: {logits} }}"),
     }
-    written
 }
 
 /// `MirroredStrategy::on([cpu(0), cpu(1)])`; `None` where it is not known which devices are meant.

@@ -82,7 +82,7 @@ pub(super) fn ways_out(
         },
         Some(Expected::Plain) | None => Fix {
             kind: crate::FixKind::Change,
-            title: format!("give `{}` {}", argument.name, known.expects),
+            title: format!("pass {} as `{}`", known.expects, argument.name),
             edits: Vec::new(),
         },
     });
@@ -122,6 +122,11 @@ pub(super) fn arrays(text: &str) -> Option<[String; 2]> {
 /// A dataset of two arrays, which may be borrowed, as code.
 pub(super) fn from_arrays(x: &str, y: &str) -> String {
     format!("Dataset::from_arrays({x}, {y})?")
+}
+
+/// A dataset of texts and their labels, as code.
+pub(super) fn from_rows(texts: &str, labels: &str) -> String {
+    format!("Dataset::from_rows({texts}, {labels})?")
 }
 
 /// The way out for two arrays in place of a dataset.
@@ -217,7 +222,7 @@ pub(super) fn of_type(name: &str) -> Option<Kind> {
         "Schedule" | "WarmupLinear" | "BertWarmup" => Kind::Schedule,
         _ if name.ends_with("Decay") => Kind::Schedule,
         _ if name.ends_with("Strategy") => Kind::Strategy,
-        "Sequential" | "Model" => Kind::Model,
+        "Sequential" | "Model" | "ModelOf" => Kind::Model,
         _ if name.starts_with("BertFor") => Kind::Model,
         _ => return None,
     })

@@ -146,6 +146,10 @@ pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusa
             Literal::Integer(value @ (0 | 1)) => {
                 refuse("`true` or `false`", Some((*value == 1).to_string()))
             }
+            // Keras's 2 is one line an epoch.
+            Literal::Integer(2) if argument.name == "verbose" => {
+                refuse("`true` or `false`", Some("true".to_owned()))
+            }
             _ => refuse("`true` or `false`", None),
         },
         // Which texts are known is SC0105's to say; that a number is none, SC0120's.
@@ -268,6 +272,8 @@ mod tests {
         check("compile", "drop_unsupported", "true", Ok(()));
         check("compile", "drop_unsupported", "True", Err(Some("true")));
         check("fit", "shuffle", "0", Err(Some("false")));
+        check("fit", "shuffle", "2", Err(None));
+        check("fit", "verbose", "2", Err(Some("true")));
         check("fit", "validation_split", "0.1", Ok(()));
         check("fit", "validation_split", "1.0", Err(None));
         check("fit", "validation_split", "10", Err(Some("0.1")));

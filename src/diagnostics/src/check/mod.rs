@@ -10,19 +10,25 @@ mod calls;
 mod cell;
 mod constructors;
 mod definitions;
+mod fixed;
+mod habits;
 mod kind;
 mod literal;
+mod main_function;
 mod moved;
 mod optimizer;
 mod our_words;
+mod outside_function;
 mod patterns;
 mod places;
 mod plain;
 mod python;
+mod python_expressions;
 mod resolve;
 mod scan;
 mod scope;
 mod segments;
+mod shell;
 mod strategies;
 pub mod suggest;
 mod syntax;
@@ -31,9 +37,10 @@ mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use definitions::{DefinedNames, defined_in};
+pub use fixed::only_tried;
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
-pub use strategies::{name_strategy, strategies_made_in};
+pub use strategies::{name_strategies, strategies_made_in};
 
 use std::collections::BTreeMap;
 
@@ -67,12 +74,18 @@ pub struct CellContext {
 /// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,
 /// unless rustc tells that well.
 pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
+    find(text, context)
+}
+
+fn find(text: &str, context: &CellContext) -> Vec<Diagnostic> {
     let findings = cell::with_tokens(text, |tokens, header| {
         if !may_matter(text) {
             return Vec::new();
         }
+        let trees: Vec<_> = tokens.clone().into_iter().collect();
         let found = Found::read(text, tokens, header, &context.defined);
-        let mut findings = Vec::new();
+        let mut findings: Vec<Diagnostic> = Vec::new();
+        findings.extend(main_function::not_called(text, &trees));
         for call in &found.calls {
             if !found.defined.items.contains(&call.call.name) {
                 findings.extend(call::check(call, &found, context));
@@ -136,7 +149,9 @@ fn may_matter(text: &str) -> bool {
     calls
         .chain(optimizers)
         .chain(constructors::words())
-        .chain(["Strategy", "scope"])
+        .chain([
+            "Strategy", "scope", "print", "fn main", "predict(", "embed(",
+        ])
         .any(|word| text.contains(word))
 }
 

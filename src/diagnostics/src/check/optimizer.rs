@@ -209,7 +209,7 @@ fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
     };
     if let Some(span) = chain.rate_span
         && let Some(rate) = literal::read_text(&chain.rate)
-        && let Err(refusal) = judge_rate(&rate, optimizer.usual_rate)
+        && let Err(refusal) = judge_rate(&rate, optimizer)
     {
         refused("learning_rate", &chain.rate, span, refusal);
     }
@@ -226,17 +226,22 @@ fn numbers(chain: &Chain, optimizer: &arguments::Optimizer) -> Vec<Diagnostic> {
 
 /// A rate is a float that is not negative. The nearest one is offered, unless that is a rate that nobody
 /// means: then the usual one of this optimizer.
-fn judge_rate(rate: &Literal, usual: &str) -> Result<(), literal::Refusal> {
-    /// Above this a rate with the wrong sign is no slip of the sign alone.
-    const HIGHEST: f64 = 0.1;
-    let usual = || Some(usual.to_owned());
+fn judge_rate(rate: &Literal, optimizer: &arguments::Optimizer) -> Result<(), literal::Refusal> {
+    /// From this on a rate with the wrong sign is no slip of the sign alone, and one of Adam's is too high.
+    const HIGH: f64 = 0.1;
+    let usual = || Some(optimizer.usual_rate.to_owned());
+    let is_adam = matches!(optimizer.name, "Adam" | "AdamW");
+    let near = |value: f64| match is_adam && value >= HIGH {
+        true => usual(),
+        false => Some(literal::decimal(value)),
+    };
     let replacement = match *rate {
         Literal::Float(value) if Interval::NotNegative.holds(value) => return Ok(()),
         // Rust does not make a float of an integer by itself.
-        Literal::Integer(value) if value >= 0 => Some(format!("{value}.0")),
-        Literal::Float(value) if (-HIGHEST..0.0).contains(&value) => Some(literal::decimal(-value)),
+        Literal::Integer(value) if value >= 0 => near(value as f64),
+        Literal::Float(value) if (-HIGH..0.0).contains(&value) => near(-value),
         Literal::Text(ref text) => match text.trim().parse::<f64>() {
-            Ok(value) if Interval::NotNegative.holds(value) => Some(literal::decimal(value)),
+            Ok(value) if Interval::NotNegative.holds(value) => near(value),
             _ => usual(),
         },
         _ => usual(),

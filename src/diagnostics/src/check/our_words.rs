@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 
 use super::calls::{Found, span_of};
 use super::cell::with_tokens;
-use super::{CellContext, kind, plain, suggest, wrong_type::wrong_type};
+use super::{CellContext, habits, kind, outside_function, plain, suggest, wrong_type::wrong_type};
 use crate::arguments::Kind;
 use crate::rules::{
     InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
@@ -24,14 +24,17 @@ pub fn in_our_words(text: &str, found: &Diagnostic, context: &CellContext) -> Op
     let Place::Span(span) = found.labels.first()?.place else {
         return None;
     };
-    match found.code.as_str() {
+    let ours = match found.code.as_str() {
         "E0425" => {
-            unknown_strategy(text, span, context).or_else(|| named_value(text, span, context))
+            let function = outside_function::answer(text, &found.message, span, context);
+            let ours = function.or_else(|| unknown_strategy(text, span, context));
+            ours.or_else(|| named_value(text, span, context))
         }
         "E0061" | "E0599" => of_a_method(text, span, context),
         "E0277" if is_of_a_function(&found.message) => without_result(text, span),
         _ => None,
-    }
+    };
+    ours.or_else(|| habits::answer(text, found, span, context))
 }
 
 /// Whether rustc says that a `?` stands in a function or a method that returns no `Result`. Closures and `async` blocks
@@ -160,7 +163,7 @@ fn without_result(text: &str, span: CellSpan) -> Option<Diagnostic> {
 }
 
 /// The innermost function of the cell that a place is in.
-fn function_around(tokens: TokenStream, span: CellSpan) -> Option<syn::ImplItemFn> {
+pub(super) fn function_around(tokens: TokenStream, span: CellSpan) -> Option<syn::ImplItemFn> {
     struct Functions(CellSpan, Option<syn::ImplItemFn>);
     impl Functions {
         fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
@@ -203,6 +206,17 @@ fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
         replacement,
     };
     let name = &function.sig.ident;
+    if let Some(value) = untyped_value(function) {
+        let CellSpan { start, end } = span_of(value.span());
+        let value = &text[start..end];
+        return Fix {
+            kind: crate::FixKind::Change,
+            title: format!(
+                "let `{name}` return a `Result` with the type of `{value}`: `-> Result<…, {ERROR}>`, and end with `Ok({value})`"
+            ),
+            edits: Vec::new(),
+        };
+    }
     let mut edits = Vec::new();
     let kind = match &function.sig.output {
         syn::ReturnType::Default => {
@@ -263,6 +277,18 @@ fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
     }
 }
 
+/// The value that a function ends with although its signature has no type for it.
+fn untyped_value(function: &syn::ImplItemFn) -> Option<&syn::Expr> {
+    match function.block.stmts.last()? {
+        syn::Stmt::Expr(value @ (syn::Expr::Path(_) | syn::Expr::Lit(_)), None)
+            if matches!(function.sig.output, syn::ReturnType::Default) =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
 fn has_return(block: &syn::Block) -> bool {
     struct Returns(bool);
     impl<'ast> Visit<'ast> for Returns {
@@ -295,7 +321,7 @@ mod tests {
         let variables = [
             ("mirrored", "MirroredStrategy"),
             ("stage", "usize"),
-            ("boxed", "Box<stratoscope::train::Model<Layers>>"),
+            ("boxed", "Box<stratoscope::train::ModelOf<Layers>>"),
         ];
         let context = CellContext {
             variables: variables
@@ -357,6 +383,10 @@ mod tests {
             assert_eq!(found.code, "SC1014");
             assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
         }
+        // A value that would be dropped, of a type that the text does not show.
+        let text = "fn f() { let m = g()?; m }";
+        let found = finding(text, "E0277", ERROR, "?").expect("ours");
+        assert!(found.fixes[0].edits.is_empty() && found.fixes[0].title.contains("`Ok(m)`"));
         let text = "fn f() { scope!(s, { g(); }); }";
         let found = finding(text, "E0277", ERROR, ";").expect("ours");
         assert_eq!(found.labels[0].place, Place::span(9, 15));

@@ -6,8 +6,8 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
 use super::segments::{self, Parts};
-use super::{constructors, kind, suggest};
-use crate::rules::{KerasCallSyntax, NamedArgumentInCall};
+use super::{constructors, habits, kind, suggest};
+use crate::rules::{EmptyDataset, KerasCallSyntax, NamedArgumentInCall};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments};
 use stratoscope_render::text;
 
@@ -43,8 +43,9 @@ pub(super) fn read(text: &str, trees: &[TokenTree], index: usize) -> Option<Plai
     let Parts {
         operands, named, ..
     } = segments::read(text, group, &|_| false);
-    let is_ours = arguments::call(&name).is_some() || name == "scope";
-    if named.is_empty() && !is_ours && !constructors::is_one(&name) {
+    let is_ours = arguments::call(&name).is_some() || matches!(name.as_str(), "scope" | "print");
+    let is_of_nothing = matches!(name.as_str(), "predict" | "embed") && is_nothing(&operands);
+    if named.is_empty() && !is_ours && !is_of_nothing && !constructors::is_one(&name) {
         return None;
     }
     let (receiver, path, start) = before(trees, index);
@@ -73,6 +74,16 @@ pub(super) fn read(text: &str, trees: &[TokenTree], index: usize) -> Option<Plai
         ends_in_block,
         is_tried: matches!(trees.get(index + 2), Some(TokenTree::Punct(mark)) if mark.as_char() == '?'),
     })
+}
+
+/// Whether the only operand is an empty list, which has elements of no type: `[]`, `vec![]`, `&[]`.
+fn is_nothing(operands: &[(Operand, Vec<TokenTree>)]) -> bool {
+    let [(only, _)] = operands else {
+        return false;
+    };
+    let list = only.text.trim_start_matches('&').trim_start();
+    let list = list.strip_prefix("vec!").unwrap_or(list);
+    list.split_whitespace().collect::<String>() == "[]"
 }
 
 /// What stands before a name: the last token of a method's receiver, the segment before a path's `::`,
@@ -135,6 +146,17 @@ pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
             Some(receiver) => of_a_method(&found.text, plain, receiver),
             None => without_its_mark(&found.text, plain),
         });
+    }
+    if name == "print" && plain.receiver.is_none() && plain.path.is_none() {
+        return Some(habits::printed(&found.text, plain));
+    }
+    if plain.receiver.is_some() && plain.named.is_empty() && matches!(name, "predict" | "embed") {
+        let facts = EmptyDataset {
+            source: "an empty list".to_owned(),
+            wanted_by: format!("`{name}`"),
+        };
+        let place = Place::Span(plain.operands.first()?.span);
+        return Some(facts.diagnostic().label(place, "no example"));
     }
     if let Some(fix) = constructors::written(&found.text, plain) {
         let facts = KerasCallSyntax {
@@ -275,9 +297,7 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
         given: format!("{}.{name}(…)", text::excerpt(model, 30)),
         written: text::excerpt(&format!("{written}?"), 76),
         place: Place::Span(plain.name_span),
-        reason: format!(
-            "`{name}!` is a macro here, with the model as its first operand: Rust's methods have no named arguments"
-        ),
+        reason: format!("`{name}!` is a macro: the model goes inside the parentheses, first"),
         edits: edits.collect(),
     }
     .diagnostic()

@@ -251,7 +251,12 @@ fn of_an_import(line: &str) -> String {
 fn of_a_call(line: &str) -> Option<String> {
     let (before, _) = line.split_once('(')?;
     let (variable, callee) = match before.split_once('=') {
-        Some((variable, callee)) => (Some(variable.trim()), callee.trim()),
+        Some((variable, callee)) => {
+            let variable = variable.trim();
+            // A line of Rust in a block of Python.
+            let name = variable.strip_prefix("let ").unwrap_or(variable);
+            (Some(name), callee.trim())
+        }
         None => (None, before.trim()),
     };
     let name = callee.rsplit('.').next()?;
@@ -341,6 +346,10 @@ mod tests {
                 "fit!(model, train, epochs = 3)?;",
             ),
             ("model = Sequential([", "let model = Sequential([…])?;"),
+            (
+                "let m = Sequential([Dense(3)])?;",
+                "let m = Sequential([…])?;",
+            ),
             (
                 "strategy = tf.distribute.MirroredStrategy()",
                 "let strategy = MirroredStrategy::new()?;",

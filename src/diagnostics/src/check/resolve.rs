@@ -345,7 +345,9 @@ impl Resolver<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{ModelOutsideScope, NotCompiled, StepsPerExecutionWithoutScope};
+    use crate::rules::{
+        BuiltAt, ModelOutsideScope, NotCompiled, StepsPerExecutionWithoutScope, StrategyName,
+    };
     use crate::{ArgumentState, Rule, Severity};
 
     fn spans(text: &str, diagnostic: &Diagnostic) -> Vec<String> {
@@ -363,10 +365,7 @@ mod tests {
     fn an_argument_becomes_its_text_and_its_removal_an_edit() {
         let text = "let größe = 16;\ncompile!(model,\n    optimizer = AdamW::new(5e-5),\n    \
                     steps_per_execution = größe,\n    metrics = [accuracy()],\n)?;";
-        let facts = StepsPerExecutionWithoutScope {
-            value: 16,
-            dropped: false,
-        };
+        let facts = StepsPerExecutionWithoutScope::of_text(16, false);
         let mut diagnostic = facts.diagnostic();
         resolve(text, &mut diagnostic);
         assert_eq!(spans(text, &diagnostic), ["steps_per_execution = größe"]);
@@ -394,13 +393,14 @@ mod tests {
     fn a_model_inside_a_scope_is_found_and_lines_become_spans() {
         let text = "let m = build();\nscope!(s, {\n    compile!(m, optimizer = o)?;\n});";
         let facts = ModelOutsideScope {
-            strategy: "mirrored".into(),
+            strategy: StrategyName::of_variable("s"),
             replicas: 2,
+            bound: None,
             variables: 3,
             device: "cpu:0".into(),
             compile_inside: true,
-            origin: None,
-            line: Some(1),
+            is_named: false,
+            built: BuiltAt::Here(Some(1)),
             figure: None,
         };
         let mut diagnostic = facts.diagnostic();
@@ -449,10 +449,7 @@ mod tests {
     #[test]
     fn related_diagnostics_are_placed_too_and_the_table_is_shown_once() {
         let text = "compile!(m, optimizer = o, steps_per_execution = 4)?;";
-        let facts = StepsPerExecutionWithoutScope {
-            value: 4,
-            dropped: false,
-        };
+        let facts = StepsPerExecutionWithoutScope::of_text(4, false);
         let mut diagnostic = facts.diagnostic().related(facts.diagnostic());
         resolve(text, &mut diagnostic);
         assert_eq!(

@@ -11,7 +11,7 @@ use super::calls::{Found, span_of};
 use super::cell::{self, Header, MOST_PARSED};
 use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
-use super::{CellContext, check_cell, python};
+use super::{CellContext, check_cell, python, python_expressions, shell};
 use crate::render::apply;
 use crate::rules::{PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
@@ -23,6 +23,10 @@ pub(super) fn explain(text: &str, context: &CellContext) -> Option<Diagnostic> {
     }
     let code = cell::blank_everywhere(text);
     let seen = scan::scan(&code);
+    let expression = || python_expressions::answer(text, &seen.code);
+    if let Some(found) = shell::answer(&code).or_else(expression) {
+        return Some(found);
+    }
     if let Some(line) = python::first_line(text, &seen) {
         return Some(python_cell(text, line));
     }
@@ -109,7 +113,7 @@ fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic
 }
 
 /// The text after the first ways out of all that is found in it.
-fn settled(mut text: String, context: &CellContext) -> String {
+pub(super) fn settled(mut text: String, context: &CellContext) -> String {
     for _ in 0..6 {
         let found = check_cell(&text, context);
         let next = found
@@ -124,7 +128,7 @@ fn settled(mut text: String, context: &CellContext) -> String {
 }
 
 /// One edit that makes `new` of `old`.
-fn difference(old: &str, new: &str) -> Edit {
+pub(super) fn difference(old: &str, new: &str) -> Edit {
     let same = |(a, b): &(char, char)| a == b;
     let head: usize = old
         .chars()

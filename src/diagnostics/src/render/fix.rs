@@ -30,6 +30,32 @@ fn sorted(fix: &Fix) -> Option<Vec<(CellSpan, &str)>> {
     (are_disjoint && !edits.is_empty()).then_some(edits)
 }
 
+/// Whole lines that a fix replaces. Other lines may change before it is applied.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LineChange<'a> {
+    /// Where they begin, in bytes.
+    pub start: usize,
+    /// Their text. Empty where lines are only added.
+    pub before: &'a str,
+    /// What stands there after the fix.
+    pub after: String,
+}
+
+/// The lines that a fix replaces: from the first one that changes to the last one.
+pub(super) fn line_change<'a>(text: &'a str, fix: &Fix) -> Option<LineChange<'a>> {
+    let edits = sorted(fix)?;
+    let fixed = apply(text, fix)?;
+    let (first, last) = (edits.first()?.0.start, edits.last()?.0.end);
+    let start = text[..first].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[last..].find('\n').map_or(text.len(), |at| last + at);
+    let after = fixed[start..fixed.len() - (text.len() - end)].to_owned();
+    Some(LineChange {
+        start,
+        before: &text[start..end],
+        after,
+    })
+}
+
 /// A removed or added line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Changed {
@@ -139,6 +165,37 @@ mod tests {
         assert_eq!(apply("ä", &fix(&[(0, 1, "")])), None, "inside a character");
         assert_eq!(apply("a", &fix(&[(0, 9, "")])), None);
         assert_eq!(apply("a", &fix(&[])), None);
+    }
+
+    #[test]
+    fn a_change_has_whole_lines() {
+        for (text, edits, expected) in [
+            ("a\nb c\nd", vec![(4, 5, "x")], (2, "b c", "b x")),
+            (
+                "a\nb\nc\nd",
+                vec![(4, 5, "y"), (2, 3, "x")],
+                (2, "b\nc", "x\ny"),
+            ),
+            (
+                "ä b",
+                vec![(0, 2, "a"), (3, 4, "c\nd")],
+                (0, "ä b", "a c\nd"),
+            ),
+            (
+                "a\nb",
+                vec![(0, 0, "%%scope s\n")],
+                (0, "a", "%%scope s\na"),
+            ),
+            ("a\n", vec![(2, 2, "b")], (2, "", "b")),
+            ("a\nb\n", vec![(2, 4, "")], (2, "b\n", "")),
+        ] {
+            let fix = fix(&edits);
+            let found = line_change(text, &fix).expect("edits");
+            assert_eq!((found.start, found.before, found.after.as_str()), expected);
+            let mut fixed = text.to_owned();
+            fixed.replace_range(found.start..found.start + found.before.len(), &found.after);
+            assert_eq!(Some(fixed), apply(text, &fix));
+        }
     }
 
     /// Each line as `number sign text`, with bars around the parts that change.

@@ -71,11 +71,11 @@ impl Rule for AnswerOutsideContext {
             );
         match self.elsewhere {
             _ if self.was_there => diagnostic
-                .why("the context was changed after the data set was made, as `map` does, and the place of the answer was not")
-                .fix("change the texts first, and make the data set of them: `Dataset::from_questions(rows)?`"),
+                .why("the context was changed after the data set was made, as `map` does, but the place of the answer was not")
+                .fix("change the texts first, then make the data set of them: `Dataset::from_questions(rows)?`"),
             Some(at) => diagnostic
                 .evidence("the answer stands at character", text::thousands(at))
-                .fix("count `answer_start` in characters from the begin of the context"),
+                .fix("count `answer_start` in characters from the beginning of the context"),
             None => diagnostic.fix("correct the answer, or leave it empty if the context has none"),
         }
     }

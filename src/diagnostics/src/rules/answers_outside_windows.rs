@@ -4,7 +4,7 @@ use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 use stratoscope_render::text;
 
-/// Questions with answers of which none is in a window as a whole.
+/// Questions with answers, where no window contains a whole answer.
 #[derive(Clone, Debug)]
 pub struct AnswersOutsideWindows {
     /// Questions that have an answer.
@@ -25,9 +25,8 @@ impl Rule for AnswersOutsideWindows {
         name: "answers-outside-windows",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Questions with answers of which none is in a window as a whole.",
-        why: "A context is cut into windows of `max_length` tokens. The target of a window without the whole \
-              answer is that there is none. If this is so for all windows, the model only learns not to answer.",
+        finds: "Questions with answers, where no window contains a whole answer.",
+        why: "A context is cut into windows of `max_length` tokens. A window without the whole answer has the target \"no answer\". If all windows have it, the model only learns not to answer.",
         bad: "let questions = Dataset::from_questions([(\n    \
                   \"what is it ?\",\n    \
                   \"it is a library of fonts and of sounds for games on the network\",\n    \
@@ -49,7 +48,7 @@ impl Rule for AnswersOutsideWindows {
 
     fn diagnostic(&self) -> Diagnostic {
         let diagnostic = Self::start(format!(
-            "{} with an answer, and no answer is whole in a window of {} tokens",
+            "{} with an answer, but no window of {} tokens contains a whole answer",
             text::count(self.answered, "question"),
             text::thousands(self.max_length)
         ))
@@ -57,7 +56,7 @@ impl Rule for AnswersOutsideWindows {
             Place::call(&self.call),
             format!("the answers of `{}`", self.source),
         )
-        .why("the target of each window is that it has no answer: the model only learns not to answer");
+        .why("the target of every window is \"no answer\", so that the model only learns not to answer");
         let diagnostic = match &self.first {
             Some((question, answer)) => diagnostic.evidence(
                 "first question",

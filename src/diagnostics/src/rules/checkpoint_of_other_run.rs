@@ -37,7 +37,7 @@ impl Rule for CheckpointOfOtherRun {
             .map(|(name, ..)| format!("`{name}`"))
             .collect();
         let mut diagnostic = Self::start(format!(
-            "`{}` is of another run: {} differ{}",
+            "`{}` belongs to another run: {} differ{}",
             self.checkpoint,
             names.join(", "),
             if names.len() == 1 { "s" } else { "" }
@@ -54,7 +54,7 @@ impl Rule for CheckpointOfOtherRun {
             );
         }
         diagnostic
-            .fix("give the same data and arguments as before")
+            .fix("pass the same data and arguments as before")
             .fix("or begin a new run with the saved weights: `from_pretrained(\"folder/step-…\", …)`")
     }
 }

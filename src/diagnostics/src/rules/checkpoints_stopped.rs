@@ -38,10 +38,10 @@ impl Rule for CheckpointsStopped {
             None => "none".to_owned(),
         };
         Self::start(format!(
-            "no more checkpoints: the one after step {} was not written: {}",
+            "checkpoints stop: the one after step {} could not be written: {}",
             self.step, self.reason
         ))
-        .label(Place::argument("fit", "checkpoint"), "the run goes on without")
+        .label(Place::argument("fit", "checkpoint"), "the run goes on without checkpoints")
         .why("training continues; checkpoints that are complete stay as they are")
         .evidence("folder", self.folder.clone())
         .evidence("newest complete checkpoint", newest)

@@ -46,7 +46,7 @@ impl Rule for ClassOrderDiffers {
             .filter(|(_, (model, data))| model != data)
             .map(|(class, (model, data))| format!("{class}: `{model}`, in the data `{data}`"))
             .collect();
-        Self::start("class order differs from the model's: renumbered by name")
+        Self::start("the classes of the data are in another order than the model's: they are renumbered by name")
             .label(
                 Place::call(&self.call),
                 "the data is renumbered for this call",

@@ -11,6 +11,8 @@ pub struct DamagedCheckpoint {
     pub unusable: Vec<(String, String)>,
     /// The checkpoint that is used in their place, if there is one.
     pub used: Option<String>,
+    /// Whether there is such a folder.
+    pub exists: bool,
 }
 
 impl Rule for DamagedCheckpoint {
@@ -38,6 +40,7 @@ impl Rule for DamagedCheckpoint {
             (Some(used), Some((path, _))) => {
                 format!("`{path}` is damaged; the run continues from `{used}`")
             }
+            (_, None) if !self.exists => format!("the folder `{}` does not exist", self.folder),
             (_, None) => format!("`{}` has no complete checkpoint", self.folder),
             (None, Some((path, _))) => {
                 format!("`{path}` is damaged, and no other checkpoint is complete")
@@ -55,6 +58,10 @@ impl Rule for DamagedCheckpoint {
         }
         match (&self.used, self.unusable.is_empty()) {
             (Some(_), _) => diagnostic.fix("remove the damaged folder; nothing reads it"),
+            (None, true) if !self.exists => diagnostic
+                .fix("check the path: relative paths start at the folder of the notebook")
+                .fix("give the folder that `checkpoint` of the earlier run had")
+                .fix("without `resume_from` the run starts from the beginning"),
             (None, true) => diagnostic
                 .why("a checkpoint is complete once its `manifest.json` is written")
                 .fix("give the folder of `checkpoint`, or one `step-…` in it")

@@ -19,8 +19,7 @@ impl Rule for DefaultDeviceFellBack {
         stage: Stage::Load,
         finds: "A device that should be the default one and does not start: a driver without a GPU that works, NVRTC \
                 that is not installed, a device in use by another process.",
-        why: "The default device is the best one that works, so that the next best is taken. It is said, because a run \
-              on the processor may take many times as long.",
+        why: "The default device is the best one that works: if the best does not start, the next one is used. The note names it, because a run on the processor may take many times as long.",
         bad: "let model = Sequential([Dense(4).input_shape(5)])?; // the machine's GPU does not start",
         good: "%device cpu",
         tensorflow: "",

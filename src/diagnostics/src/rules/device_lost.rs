@@ -20,9 +20,7 @@ impl Rule for DeviceLost {
         stage: Stage::Training,
         finds: "A GPU that its driver has lost: a reset, a timeout of a kernel, a device that was taken out or put to \
                 sleep.",
-        why: "What was in its memory is gone: models on it cannot be read any more. The kernel, all other variables \
-              and models on other devices live on. The process cannot use the device again, so that the kernel must be \
-              restarted for it; a run with `checkpoint = …, every = …` goes on from its folder.",
+        why: "What was in its memory is gone: models on it cannot be read any more. The kernel, all other variables and models on other devices are still there. The process cannot use the device again, so the kernel must be restarted for it; a run with `checkpoint = …, every = …` goes on from its folder.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its driver is reset while it trains",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0709"),
@@ -32,7 +30,7 @@ impl Rule for DeviceLost {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("{} was lost: {}", self.device, self.reason))
-            .why("what was in its memory is gone; the kernel and all that is on other devices live on")
+            .why("what was in its memory is gone; the kernel and everything on other devices is still there")
             .fix("restart the kernel to use the device again, and go on from a checkpoint: `resume_from = \"…\"`")
             .fix("use the CPU meanwhile: `OneDeviceStrategy::new(cpu(0))`")
     }

@@ -33,9 +33,22 @@ impl Rule for EmptyDataset {
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("no examples in {}", self.source))
             .why(format!("{} needs at least one", self.wanted_by))
-            .fix("check that the file has rows below its header, and that a split leaves some")
+            .fix(self.way_out())
             .tensorflow(Quote::of("SC0914"))
             .with_answers(answer)
+    }
+}
+
+impl EmptyDataset {
+    /// What was in memory has no file.
+    fn way_out(&self) -> &'static str {
+        match self.wanted_by.trim_matches('`') {
+            "predict" | "embed" => {
+                "pass at least one example: `model.predict([\"a text\"])?` or `model.predict([[1.0, 2.0]])?`"
+            }
+            call if call.starts_with("Dataset::from_") => "pass at least one example",
+            _ => "check that the file has rows below its header, and that a split leaves some",
+        }
     }
 }
 

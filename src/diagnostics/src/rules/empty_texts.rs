@@ -42,12 +42,24 @@ impl Rule for EmptyTexts {
     };
 
     fn diagnostic(&self) -> Diagnostic {
+        let is_asked = self.call == "predict";
         let message = match self.first.first() {
-            Some((row, _)) if self.rows == 1 => format!("row {row} is empty"),
+            _ if self.rows == 1 && self.total == 1 => "the text is empty".to_owned(),
+            Some((row, _)) if self.rows == 1 => format!("the text of row {row} is empty"),
             _ => format!(
-                "{} of {} rows are empty",
+                "{} of {} texts are empty",
                 text::thousands(self.rows),
                 text::thousands(self.total)
+            ),
+        };
+        let (label, why) = match is_asked {
+            true => (
+                "an answer without a text",
+                "an empty text is [CLS] [SEP] alone: its answer only shows which class the model prefers",
+            ),
+            false => (
+                "these rows have a label and no text",
+                "an empty text is [CLS] [SEP] alone, and still counts in the loss and in every metric",
             ),
         };
         let name = |(row, line): &(usize, Option<usize>)| match line {
@@ -55,13 +67,24 @@ impl Rule for EmptyTexts {
             None => row.to_string(),
         };
         let shown: Vec<String> = self.first.iter().take(5).map(name).collect();
-        Self::start(message)
-            .label(Place::call(&self.call), "these rows have a label and no text")
-            .why("an empty text is [CLS] [SEP] alone, and still counts in the loss and in every metric")
+        let diagnostic = Self::start(message)
+            .label(Place::call(&self.call), label)
+            .why(why)
             .evidence("data", self.source.clone())
-            .evidence(if self.rows > 5 { "the first rows" } else { "rows" }, shown.join(", "))
-            .fix("remove them: `data.filter(|example| !example.text.trim().is_empty())`")
-            .fix("or read another column: `Columns::new().text(…)`")
-            .tensorflow(Quote::of("SC0409"))
+            .evidence(
+                if self.rows > 5 {
+                    "the first rows"
+                } else {
+                    "rows"
+                },
+                shown.join(", "),
+            )
+            .fix("remove them: `data.filter(|example| !example.text.trim().is_empty())`");
+        match is_asked {
+            true => diagnostic,
+            false => diagnostic
+                .fix("or read another column: `Columns::new().text(…)`")
+                .tensorflow(Quote::of("SC0409")),
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Rule for FilesNotSharded {
         severity: Severity::Error,
         stage: Stage::Data,
         finds: "A data set with `auto_shard(AutoShardPolicy::File)` in a `fit!` by worker processes, with fewer files than \
-                workers, or with examples that are from no file.",
+                workers, or with examples from no file.",
         why: "The policy gives each file to one worker, so that a worker sees the examples of its own files alone. With \
               fewer files than workers, some workers would have nothing to compute, and an example that is from no file \
               belongs to no worker. `Data`, and `Auto`, which is the same here, give each example to one worker, once an \
@@ -52,8 +52,8 @@ impl Rule for FilesNotSharded {
                 "each file goes to one worker, and every worker needs one",
             ),
             _ => (
-                format!("{} that are from no file", text::count(unknown, "example")),
-                "an example goes to the worker that has its file",
+                format!("{} from no file", text::count(unknown, "example")),
+                "an example goes to the worker that reads its file",
             ),
         };
         Self::start(format!(

@@ -51,11 +51,18 @@ impl Rule for FloatClassLabels {
             text::count(self.classes, "output")
         ))
         .label(Place::call(&self.call), "labels of this data")
-        .why("a float is a regression target for one output; a class is one of the outputs")
+        .why("floats are numbers to predict; classes must be integers")
         .evidence("data", self.source.clone())
         .evidence("rows with a float", text::thousands(self.rows))
         .evidence("the first", shown.join(", "));
         let diagnostic = match self.whole {
+            true if self.source == "arrays in memory" => diagnostic.fix(
+                "they are whole numbers: write them as integers, `[0, 1]` in place of `[0.0, 1.0]`, or \
+                 `y.iter().map(|label| *label as i64)`",
+            ),
+            true if self.source == "rows in memory" => diagnostic.fix(
+                "they are whole numbers: write them as integers, `[0, 1]` in place of `[0.0, 1.0]`",
+            ),
             true => diagnostic.fix(
                 "they are whole numbers: read them as classes, `Columns::new().label(…)` in place of `.value(…)`, \
                  or `Label::Class(1)` for 1.0",

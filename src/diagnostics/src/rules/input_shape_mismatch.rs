@@ -17,6 +17,8 @@ pub struct InputShapeMismatch {
     pub source: String,
     /// Name of the call without `!`: `fit`.
     pub call: String,
+    /// Whether they are the validation data of the call.
+    pub is_validation: bool,
 }
 
 /// What examples are.
@@ -59,10 +61,26 @@ impl Rule for InputShapeMismatch {
 
     fn diagnostic(&self) -> Diagnostic {
         let (wants, given) = (self.wants.words(), self.given.words());
-        let diagnostic = Self::start(format!("`{}` takes {wants}, got {given}", self.model))
-            .label(Place::call(&self.call), format!("got {given}"))
-            .evidence("data", self.source.clone());
+        let (whose, place, data) = match self.is_validation {
+            true => (
+                "validation data of ",
+                Place::argument(&self.call, "validation_data"),
+                "validation data",
+            ),
+            false => ("", Place::call(&self.call), "data"),
+        };
+        let diagnostic = Self::start(format!(
+            "`{}` takes {wants}, got {whose}{given}",
+            self.model
+        ))
+        .label(place, format!("{whose}{given}"))
+        .evidence(data, self.source.clone());
         match (self.wants, self.given) {
+            (Examples::Numbers(Some(wants)), Examples::Numbers(Some(_))) if self.is_validation => {
+                diagnostic
+                    .why("training and validation data need the same columns: the model has a weight for each")
+                    .fix(format!("pass validation data with the {wants} columns of the training data"))
+            }
             (Examples::Numbers(Some(wants)), Examples::Numbers(Some(given))) => diagnostic
                 .why("it was built for that width: its first layer has a weight for each input")
                 .fix(format!(

@@ -23,6 +23,9 @@ pub struct InvalidArgumentValue {
 }
 
 impl InvalidArgumentValue {
+    /// Stands for a value that is right in itself, but needs something beside it.
+    const NOT_SHOWN: &'static str = "…";
+
     /// The argument with this value as it is written: `epochs = 3`, `Adam::new(1e-3)`, `.beta_1(0.9)`.
     fn written(&self, value: &str) -> String {
         match (self.call.strip_suffix("::new"), self.argument.as_str()) {
@@ -32,12 +35,45 @@ impl InvalidArgumentValue {
         }
     }
 
+    /// The one line: `` `epochs = 0`: expected an integer ≥ 1 ``. The arguments of methods have no names.
+    fn message(&self) -> String {
+        let Self {
+            call,
+            argument,
+            given,
+            expects,
+            ..
+        } = self;
+        let has_names = matches!(call.as_str(), "compile" | "fit" | "start" | "evaluate")
+            || call.contains("::");
+        match (given.as_str(), has_names) {
+            (Self::NOT_SHOWN, true) => format!("`{argument}` needs {expects}"),
+            (Self::NOT_SHOWN, false) => format!("`{call}` needs {expects}"),
+            (_, true) => format!("`{}`: expected {expects}", self.written(given)),
+            (_, false) => format!("`{call}` expected {expects}, got {given}"),
+        }
+    }
+
+    fn label(&self) -> String {
+        match self.given == Self::NOT_SHOWN {
+            true => format!("needs {}", self.expects),
+            false => format!("expected {}", self.expects),
+        }
+    }
+
+    /// What to write, where no value is near. What a value needs beside it is up to the caller.
+    fn fix(&self) -> Option<String> {
+        (self.given != Self::NOT_SHOWN).then(|| format!("pass {}", self.expects))
+    }
+
     /// Why a rate that can be written is still no good one.
     fn too_high(&self) -> Option<String> {
         /// From here on a step of Adam is larger than the weights it changes.
         const HIGH: f64 = 0.1;
         let optimizer = self.call.strip_suffix("::new")?;
-        let rate: f64 = self.replacement.as_ref()?.parse().ok()?;
+        // The rate that was written, whatever is wrong with its sign or its type.
+        let given = self.given.trim().trim_matches('"').trim_start_matches('-');
+        let rate: f64 = given.trim().parse().ok()?;
         let is_adam = matches!(optimizer, "Adam" | "AdamW");
         (self.argument == "learning_rate" && is_adam && rate >= HIGH).then(|| {
             format!(
@@ -66,20 +102,20 @@ impl Rule for InvalidArgumentValue {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let diagnostic = Self::start(format!(
-            "`{}`: expected {}",
-            self.written(&self.given),
-            self.expects
-        ))
-        .label(self.place.clone(), format!("expected {}", self.expects))
-        .arguments(self.arguments.clone());
+        let fix = self.fix();
+        let diagnostic = Self::start(self.message())
+            .label(self.place.clone(), self.label())
+            .arguments(self.arguments.clone());
         let diagnostic = match &self.replacement {
             Some(value) => diagnostic.fix_edit(
                 format!("write `{}`", self.written(value)),
                 self.place.clone(),
                 value.clone(),
             ),
-            None => diagnostic.fix(format!("give `{}` {}", self.argument, self.expects)),
+            None => match fix {
+                Some(fix) => diagnostic.fix(fix),
+                None => diagnostic,
+            },
         };
         let diagnostic = match self.too_high() {
             Some(note) => diagnostic.why(note),

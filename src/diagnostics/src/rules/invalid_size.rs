@@ -16,6 +16,21 @@ pub struct InvalidSize {
     pub place: Option<Place>,
 }
 
+impl InvalidSize {
+    /// A name of the code is quoted, words are not: `` `bins` ``, `the number of devices`.
+    fn subject(&self) -> String {
+        let what = self.what.as_str();
+        let is_code = !what.contains(' ') || what.contains(['(', '[', '`']);
+        let has_article = ["the ", "a ", "an "].iter().any(|it| what.starts_with(it));
+        match (is_code, has_article) {
+            (true, _) if what.contains('`') => what.to_owned(),
+            (true, _) => format!("`{what}`"),
+            (false, true) => what.to_owned(),
+            (false, false) => format!("the {what}"),
+        }
+    }
+}
+
 impl Rule for InvalidSize {
     const PAGE: RulePage = RulePage {
         code: "SC0915",
@@ -31,16 +46,19 @@ impl Rule for InvalidSize {
 
     fn diagnostic(&self) -> Diagnostic {
         let diagnostic = Self::start(format!(
-            "`{}` is {}, it must be {}",
-            self.what, self.given, self.expects
+            "{} is {}, but must be {}",
+            self.subject(),
+            self.given,
+            self.expects
         ));
         let diagnostic = match &self.place {
             Some(place) => diagnostic.label(place.clone(), format!("must be {}", self.expects)),
             None => diagnostic,
         };
         diagnostic.fix(format!(
-            "set `{}` to a value that is {}",
-            self.what, self.expects
+            "change {}: it must be {}",
+            self.subject(),
+            self.expects
         ))
     }
 }

@@ -20,7 +20,7 @@ impl Rule for KernelNotCompiled {
         stage: Stage::Training,
         finds: "An operation that the driver of a GPU refuses to compile: a feature that it does not have, a kernel \
                 that needs more than it allows, a fault of its compiler.",
-        why: "The operation was not computed, and nothing took its place. The kernel and all variables live on.",
+        why: "The operation was not computed, and nothing took its place. The kernel and all variables are still there.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its driver refuses an operation",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0710"),
@@ -33,7 +33,7 @@ impl Rule for KernelNotCompiled {
             "{} cannot compile an operation: {}",
             self.device, self.reason
         ))
-        .why("the operation was not computed; the kernel and all variables live on")
+        .why("the operation was not computed; the kernel and all variables are still there")
         .fix("under a 16-bit policy, try float32: not every adapter has 16-bit kernels")
         .fix("update the driver; `stratoscope doctor` in a terminal shows its version")
         .fix("use the CPU: `OneDeviceStrategy::new(cpu(0))`")

@@ -15,6 +15,8 @@ pub struct LabelOutOfRange {
     pub rows: usize,
     /// The largest label: as many outputs and one more take them all.
     pub largest: i64,
+    /// The smallest label, where all were looked at.
+    pub smallest: Option<i64>,
     /// Classes that there are: the outputs of the head, or 2 for one output under a binary loss.
     pub classes: usize,
     /// Where the outputs of the head are written; `None` where no head is known yet.
@@ -78,6 +80,11 @@ impl HeadWritten {
 }
 
 impl LabelOutOfRange {
+    /// Whether the labels would fit if they did not count from 1.
+    fn counts_from_one(&self) -> bool {
+        self.smallest == Some(1) && usize::try_from(self.largest) == Ok(self.classes)
+    }
+
     fn message(&self) -> String {
         let Self {
             label,
@@ -130,12 +137,23 @@ impl Rule for LabelOutOfRange {
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
             diagnostic = diagnostic.evidence(format!("row {}", self.row), text::excerpt(text, 80));
         }
+        if self.counts_from_one() {
+            diagnostic = diagnostic
+                .why(format!(
+                    "no label is 0: they count from 1 to {}, and classes count from 0",
+                    self.largest
+                ))
+                .fix("subtract 1 from each label: `y.iter().map(|label| label - 1)`");
+        }
         diagnostic = match (usize::try_from(self.largest), &self.head) {
             (Ok(largest), Some(head)) => head.fix(diagnostic, *classes, largest + 1),
             _ => diagnostic
                 .fix("remove the rows without a label: a negative label often marks a test split"),
         };
-        diagnostic.fix("or map the labels so that they count from 0")
+        if !self.counts_from_one() {
+            diagnostic = diagnostic.fix("or map the labels so that they count from 0");
+        }
+        diagnostic
             .tensorflow(Quote::of("SC0301"))
             .with_answers(|profile| {
                 let does = "fails at the first bad batch on the CPU; on a GPU the loss is NaN, no error";

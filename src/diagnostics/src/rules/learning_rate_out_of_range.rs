@@ -12,11 +12,15 @@ pub struct LearningRateOutOfRange {
     pub rate: f64,
     /// The optimizer was named by a text, and so has Keras's default rate.
     pub by_name: bool,
+    /// Whether the weights are those of a checkpoint, which such steps destroy.
+    pub is_pretrained: bool,
 }
 
 impl LearningRateOutOfRange {
     /// From this rate on a pretrained BERT is usually destroyed.
     pub const HIGH: f64 = 1e-3;
+    /// From this rate on Adam destroys any weights, also new ones.
+    pub const HIGHEST: f64 = 1.0;
     /// Below this rate nothing is learned in any run of usual length.
     pub const LOW: f64 = 1e-7;
 }
@@ -27,8 +31,8 @@ impl Rule for LearningRateOutOfRange {
         name: "learning-rate-out-of-range",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "A pretrained model under Adam or AdamW with a highest rate of 1e-3 or more, or below 1e-7. A \
-                model with only a trainable head may have any rate.",
+        finds: "A pretrained model under Adam or AdamW with a highest rate of 1e-3 or more, or below 1e-7; any model \
+                under them with a rate of 1 or more. A model with only a trainable head may have any rate below that.",
         why: "At 1e-3, Keras's default, the first steps destroy the pretrained weights: the loss stays near \
               ln(classes) and all predictions become one class (reported by SC0517). Far below 1e-6 nothing \
               changes within a few epochs.",
@@ -42,6 +46,9 @@ impl Rule for LearningRateOutOfRange {
     };
 
     fn diagnostic(&self) -> Diagnostic {
+        if !self.is_pretrained {
+            return self.for_new_weights();
+        }
         let rate = self.rate;
         // The user's own, with another rate.
         let optimizer = self.optimizer.split("::").next().unwrap_or("AdamW");
@@ -79,6 +86,21 @@ impl Rule for LearningRateOutOfRange {
     }
 }
 
+impl LearningRateOutOfRange {
+    /// The card of a model that no checkpoint has filled.
+    fn for_new_weights(&self) -> Diagnostic {
+        let rate = self.rate;
+        let optimizer = self.optimizer.split("::").next().unwrap_or("Adam");
+        Self::start(format!("a rate of {rate:?} is too high for {optimizer}"))
+            .label(Place::argument("compile", "optimizer"), "sets this rate")
+            .why(format!(
+                "{optimizer} changes every weight by about the rate at every step, and weights are around 0.1"
+            ))
+            .evidence("in force", self.optimizer.clone())
+            .fix(format!("use a rate from 1e-3 to 1e-2: `{optimizer}::new(1e-3)`"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +112,7 @@ mod tests {
                 optimizer: format!("AdamW::new({rate:e})"),
                 rate,
                 by_name: false,
+                is_pretrained: true,
             };
             let message = facts.diagnostic().message;
             assert!(message.contains(expected), "{message}");

@@ -37,14 +37,14 @@ impl Rule for LengthMismatch {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "{} {}, {} {}",
+            "there are {} {}, but {} {}",
             text::thousands(self.first_length),
             self.first,
             text::thousands(self.second_length),
             self.second
         ))
         .why("each row needs both; truncating the longer list could give wrong pairs")
-        .fix(format!("pass as many {} as {}", self.second, self.first))
+        .fix("pass lists of the same length")
         .tensorflow(Quote::of("SC0704"))
         .with_answers(|profile| answer(profile, self.first_length, self.second_length))
     }

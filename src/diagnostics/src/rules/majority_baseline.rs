@@ -57,7 +57,7 @@ impl Rule for MajorityBaseline {
     fn diagnostic(&self) -> Diagnostic {
         let share = self.count as f64 / self.total.max(1) as f64;
         Self::start(format!(
-            "majority class is {:.0} %: accuracy {share:.2} is the baseline",
+            "{:.0} % of the examples are of one class: accuracy {share:.2} is the baseline",
             100.0 * share
         ))
         .label(Place::call("fit"), "measured by accuracy alone")

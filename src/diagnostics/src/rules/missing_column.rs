@@ -13,6 +13,133 @@ pub struct MissingColumn {
     pub found: Vec<String>,
     /// The file.
     pub path: String,
+    /// The function that reads the file: `Dataset::csv`; `None` where data in memory has no such column.
+    pub reader: Option<String>,
+}
+
+/// Names of columns that often hold the text, the most common first.
+const TEXTS: &[&str] = &[
+    "text",
+    "sentence",
+    "review",
+    "content",
+    "message",
+    "comment",
+    "tweet",
+    "body",
+    "document",
+    "description",
+    "question",
+    "title",
+    "headline",
+    "sms",
+    "v2",
+];
+/// Names of columns that often hold the label.
+const LABELS: &[&str] = &[
+    "label",
+    "labels",
+    "sentiment",
+    "target",
+    "class",
+    "category",
+    "rating",
+    "stars",
+    "score",
+    "topic",
+    "tag",
+    "intent",
+    "emotion",
+    "polarity",
+    "y",
+    "v1",
+];
+
+impl MissingColumn {
+    /// The columns that probably hold the text and the label.
+    fn probable(&self) -> Option<[&str; 2]> {
+        let named = |names: &[&str]| {
+            let found = names.iter().find_map(|name| {
+                let is_it = |column: &&String| column.eq_ignore_ascii_case(name);
+                self.found.iter().find(is_it)
+            });
+            found.map(String::as_str)
+        };
+        let beside = |taken: &str| {
+            let mut others = self.found.iter().filter(|column| *column != taken);
+            others.next().map(String::as_str)
+        };
+        match (named(TEXTS), named(LABELS)) {
+            (Some(text), Some(label)) => Some([text, label]),
+            (Some(text), None) => Some([text, beside(text)?]),
+            (None, Some(label)) => Some([beside(label)?, label]),
+            (None, None) => match &self.found[..] {
+                [text, label, ..] => Some([text, label]),
+                _ => None,
+            },
+        }
+    }
+
+    /// The call that names the columns of the file.
+    fn call(&self) -> Option<String> {
+        let reader = self.reader.as_deref()?;
+        let takes_columns = ["csv", "tsv", "jsonl", "parquet", "arrow"];
+        let format = reader.split("::").nth(1)?.trim_end_matches("_with");
+        let [text, label] = self.probable()?;
+        takes_columns.contains(&format).then(|| {
+            format!(
+                "{}_with({:?}, &Columns::new().text({text:?}).label({label:?}))?",
+                reader.trim_end_matches("_with"),
+                self.path
+            )
+        })
+    }
+
+    /// What separates the fields of a header that was read as one column.
+    fn separator(&self) -> Option<char> {
+        match &self.found[..] {
+            [only] => [';', '\t', ',', '|']
+                .into_iter()
+                .find(|sign| only.contains(*sign)),
+            _ => None,
+        }
+    }
+
+    /// The ways out, best first.
+    fn ways_out(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        if let Some(sign) = self.separator() {
+            let shown = if sign == '\t' {
+                "a tab".to_owned()
+            } else {
+                format!("`{sign}`")
+            };
+            let is_stream = self
+                .reader
+                .as_ref()
+                .is_some_and(|it| it.starts_with("Stream"));
+            let fix = match (sign, is_stream) {
+                (',', true) => "read it by `Stream::csv(…)?`",
+                (',', false) => "read it by `Dataset::csv(…)?`",
+                ('\t', true) => "read it by `Stream::tsv(…)?`",
+                ('\t', false) => "read it by `Dataset::tsv(…)?`",
+                (';', _) => "read it by `Dataset::csv(…)?`, which sees the separator",
+                _ => "write it with commas: in pandas `df.to_csv(\"data.csv\", index=False)`",
+            };
+            return diagnostic
+                .why(format!("its fields are separated by {shown}"))
+                .fix(fix);
+        }
+        if let Some(call) = self.call() {
+            diagnostic = diagnostic.fix(format!("name the columns: `{call}`"));
+        }
+        diagnostic.fix(match &self.reader {
+            Some(_) => format!("or rename the column to `{}`", self.column),
+            None => format!(
+                "rename the column to `{}`, or name the column that is meant",
+                self.column
+            ),
+        })
+    }
 }
 
 impl Rule for MissingColumn {
@@ -39,7 +166,7 @@ impl Rule for MissingColumn {
         let diagnostic = Self::start(format!(
             "no `{}` column; found {}",
             self.column,
-            text::names(&self.found, 12)
+            text::visible(&text::names(&self.found, 12))
         ))
         .label(Place::file(&self.path, Some(1)), "the header")
         .evidence("file", self.path.clone());
@@ -47,13 +174,14 @@ impl Rule for MissingColumn {
             Some(name) => diagnostic.suggest(name),
             None => diagnostic,
         };
-        diagnostic
-            .fix(format!(
-                "rename the column to `{}`, or name the column that is meant",
-                self.column
-            ))
-            .tensorflow(Quote::of("SC0313"))
-            .with_answers(answer)
+        let diagnostic = self.ways_out(diagnostic);
+        match &self.reader {
+            // A file that is read here has nothing to do with the labels of `fit`.
+            Some(_) => diagnostic,
+            None => diagnostic
+                .tensorflow(Quote::of("SC0313"))
+                .with_answers(answer),
+        }
     }
 }
 

@@ -18,9 +18,9 @@ impl Rule for ModelCannotTravel {
         name: "model-cannot-travel",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A module of one's own that is trained under a `MultiWorkerMirroredStrategy` and was not made by a function.",
-        why: "Worker processes make the model for themselves. `Sequential` and BERT have a description that they build it \
-              from; a module of one's own is made by a function of its cell, whose compiled library is sent to them.",
+        finds: "A custom module that is trained under a `MultiWorkerMirroredStrategy` and was not made by a function.",
+        why: "Each worker process builds the model itself. `Sequential` and BERT have a description that they build it \
+              from; a custom module is made by a function of its cell, whose compiled library is sent to them.",
         bad: "let model = Model::of(Two::new(&Device::flex()), Outputs::new(\"Two\", 1))?; // a value: workers cannot make another one\n\
               let history = fit!(model, train, epochs = 1)?;",
         good: "let model = Model::made_by(|device| Two::new(device), Outputs::new(\"Two\", 1))?; // a function: workers call it\n\
@@ -28,20 +28,20 @@ impl Rule for ModelCannotTravel {
         tensorflow: tensorflow::page("SC0810"),
     };
 
-    const NOT_RUN: Option<&'static str> = Some("it needs a module of one's own");
+    const NOT_RUN: Option<&'static str> = Some("it needs a custom module");
 
     fn diagnostic(&self) -> Diagnostic {
         let model = &self.model;
         let start = Self::start(format!("worker processes cannot build `{model}`"));
         let diagnostic = match &self.reason {
             None => start
-                .label(Place::model("fit"), "a module of one's own, made in this process")
-                .why("they make the model for themselves: a `Sequential` or a BERT from its description, another module by its function")
+                .label(Place::model("fit"), "a custom module, made in this process")
+                .why("each worker builds the model itself: a `Sequential` or a BERT from its description, another module by its function")
                 .fix("make it by a function: `Model::made_by(|device| …, Outputs::new(…))?`"),
             Some(reason) => start
-                .label(Place::model("fit"), "a module that a function has made")
+                .label(Place::model("fit"), "a module that a function made")
                 .why(format!("the function cannot be sent to them: {reason}")),
         };
-        diagnostic.fix("train it under `MirroredStrategy::logical(n)`: the same steps to the same bits, in this process")
+        diagnostic.fix("train it under `MirroredStrategy::logical(n)`: it makes the same steps, bit for bit, in this process")
     }
 }

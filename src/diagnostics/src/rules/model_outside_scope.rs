@@ -1,46 +1,89 @@
 //! SC0201 `model-outside-scope`.
 
+use super::built_at::{BuiltAt, StrategyName};
 use crate::tensorflow::{self, Quote};
-use crate::{
-    Answer, Diagnostic, Figure, Fix, FixKind, Place, Profile, Rule, RulePage, Severity, Stage,
-};
+use crate::{Answer, Diagnostic, Figure, Place, Profile, Rule, RulePage, Severity, Stage};
 use stratoscope_render::text;
 
-/// A model whose variables were made outside the scope of the live strategy.
+/// A model whose variables were made outside the scope of the strategy that is meant.
 #[derive(Clone, Debug)]
 pub struct ModelOutsideScope {
-    /// The strategy's name: `mirrored`.
-    pub strategy: String,
+    /// The strategy of the scope, of `strategy = …`, or the notebook's.
+    pub strategy: StrategyName,
     /// Its replicas.
     pub replicas: usize,
-    /// How many variables the model has outside; 0 before it is built.
+    /// The strategy that the model belongs to; none if it was built outside of any scope.
+    pub bound: Option<StrategyName>,
+    /// How many variables the model has; 0 before it is built.
     pub variables: usize,
     /// Where they are: `cpu:0`.
     pub device: String,
     /// Whether `compile!` itself stands inside the scope.
     pub compile_inside: bool,
-    /// Where the model was built, in words: `cell 3, line 7`.
-    pub origin: Option<String>,
-    /// The line of *this* cell that built the model, where it is in this cell.
-    pub line: Option<usize>,
+    /// Whether the call has `strategy = …`.
+    pub is_named: bool,
+    /// Where the model was built.
+    pub built: BuiltAt,
     /// The grid of variables by devices.
     pub figure: Option<Figure>,
 }
 
 impl ModelOutsideScope {
-    /// The name of the strategy's variable in the fix, until the kernel knows the notebook's name for it: see
-    /// [`name_strategy`](crate::check::name_strategy).
-    pub(crate) const STRATEGY: &'static str = "strategy";
+    /// The message, the label of the model, and that of the line that builds it.
+    fn words(&self) -> [String; 3] {
+        let strategy = &self.strategy.shown;
+        if let Some(StrategyName { shown: bound, .. }) = &self.bound {
+            return [
+                format!(
+                    "the model was built in the scope of `{bound}`, not in that of `{strategy}`"
+                ),
+                format!("belongs to `{bound}`"),
+                format!("built here, in the scope of `{bound}`"),
+            ];
+        }
+        let line = format!("built here, outside the scope of `{strategy}`");
+        if self.variables == 0 {
+            return [
+                format!(
+                    "neither the model nor `compile!` is in the scope of `{strategy}`: the variables, which are \
+                     created later, would not belong to it"
+                ),
+                format!("not built yet, and outside the scope of `{strategy}`"),
+                line,
+            ];
+        }
+        let variables = text::count(self.variables, "variable");
+        let verb = if self.variables == 1 { "is" } else { "are" };
+        let places = match self.replicas {
+            // The only device of the strategy may be the same.
+            1 => String::new(),
+            _ => format!(": its {variables} {verb} on {} only", self.device),
+        };
+        [
+            format!("the model was built outside the scope of `{strategy}`{places}"),
+            format!("{variables} outside the scope of `{strategy}`"),
+            line,
+        ]
+    }
 
-    /// The fix that builds the model inside the scope of the strategy in this variable.
-    pub(crate) fn build_inside(variable: &str) -> Fix {
-        Fix {
-            kind: FixKind::Change,
-            title: format!(
-                "build the model inside the scope: `scope!({variable}, {{ let model = …; compile!(model, …)?; }});`, \
-                 or `%%scope {variable}` as the first line of the cell that builds it"
+    /// For a model of another strategy.
+    fn keep_the_strategy(&self, diagnostic: Diagnostic, bound: &StrategyName) -> Diagnostic {
+        let outside = "call `compile!` outside of any scope: the model keeps its strategy";
+        match &bound.variable {
+            Some(own) if self.is_named => diagnostic.fix_edit(
+                format!("pass the strategy the model was built in: `strategy = {own}`"),
+                Place::argument("compile", "strategy"),
+                format!("strategy = {own}"),
             ),
-            edits: Vec::new(),
+            None if self.is_named => diagnostic.fix_edit(
+                "drop `strategy`: the model keeps the one it was built in",
+                Place::argument("compile", "strategy"),
+                "",
+            ),
+            Some(own) => diagnostic.fix(format!(
+                "enter the scope of `{own}` in this cell, or {outside}"
+            )),
+            None => diagnostic.fix(outside),
         }
     }
 }
@@ -68,54 +111,34 @@ impl Rule for ModelOutsideScope {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let Self {
-            strategy, device, ..
-        } = self;
-        let variables = text::count(self.variables, "variable");
-        let verb = if self.variables == 1 { "is" } else { "are" };
-        let (message, label) = match self.variables {
-            0 if self.compile_inside => (
-                format!(
-                    "`compile!` is in `{strategy}`'s scope, but the model belongs to another strategy"
-                ),
-                "bound to another strategy".to_owned(),
-            ),
-            0 => (
-                format!(
-                    "the model and `compile!` are outside `{strategy}`'s scope: the variables, which are not \
-                     created yet, will not belong to it"
-                ),
-                format!("not built yet, and outside `{strategy}`"),
-            ),
-            _ => (
-                format!(
-                    "the model was built outside `{strategy}`'s scope: its {variables} {verb} on {device} \
-                     only"
-                ),
-                format!("{variables} outside `{strategy}`"),
-            ),
-        };
+        let [message, label, line_label] = self.words();
         let mut diagnostic = Self::start(message).label(Place::model("compile"), label);
-        if let Some(line) = self.line {
-            diagnostic = diagnostic.label(Place::Line(line), "built here, outside the scope");
+        if let Some(line) = self.built.line_here() {
+            diagnostic = diagnostic.label(Place::Line(line), line_label);
         }
         diagnostic = diagnostic.why(format!(
-            "`{strategy}` has {} and copies a variable to each when it is created, not afterwards",
-            text::count(self.replicas, "replica")
+            "`{}` places variables when they are created; it cannot adopt them later",
+            self.strategy.shown
         ));
-        if let Some(origin) = &self.origin {
-            diagnostic = diagnostic.evidence("built at", origin.clone());
+        if let Some(place) = self.built.elsewhere() {
+            diagnostic = diagnostic.evidence("built at", place);
         }
-        diagnostic.fixes.push(Self::build_inside(Self::STRATEGY));
+        diagnostic = match &self.bound {
+            Some(bound) => self.keep_the_strategy(diagnostic, bound).fix(format!(
+                "or, to train it under `{}`, {}",
+                self.strategy.shown,
+                self.built.in_scope(&self.strategy, "")
+            )),
+            None => diagnostic
+                .fix(self.built.in_scope(&self.strategy, ""))
+                .fix("pass `strategy = none` to `compile!` to train on one device on purpose"),
+        };
+        let case = match self.compile_inside {
+            false => "outside",
+            true => "inside",
+        };
         diagnostic = diagnostic
-            .fix("pass `strategy = none` to `compile!` to train on one device on purpose")
-            .tensorflow(Quote::case(
-                "SC0201",
-                match self.compile_inside {
-                    false => "outside",
-                    true => "inside",
-                },
-            ))
+            .tensorflow(Quote::case("SC0201", case))
             .with_answers(|profile| answer(profile, self.compile_inside));
         match &self.figure {
             Some(figure) => diagnostic.figure(figure.clone()),
@@ -157,4 +180,105 @@ fn answer(profile: Profile, compile_inside: bool) -> Answer {
              with strategy.scope():\n  model=_create_model()\n  model.compile(...)"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> ModelOutsideScope {
+        ModelOutsideScope {
+            strategy: StrategyName::of_variable("s2"),
+            replicas: 4,
+            bound: None,
+            variables: 4,
+            device: "cpu:0".into(),
+            compile_inside: false,
+            is_named: false,
+            built: BuiltAt::Cell {
+                number: 3,
+                line: Some(2),
+            },
+            figure: None,
+        }
+    }
+
+    fn fixes(facts: &ModelOutsideScope) -> Vec<String> {
+        let fixes = facts.diagnostic().fixes.into_iter();
+        fixes.map(|fix| fix.title).collect()
+    }
+
+    /// (facts, message, first fix)
+    #[test]
+    fn no_scope_another_strategy_and_one_device_differ() {
+        let in_cell_3 = "write `%%scope s2` as the first line of cell 3, which builds the model, and run it; then \
+                         run this cell again";
+        let other = Some(StrategyName::of_variable("s1"));
+        let of_s1 = "the model was built in the scope of `s1`, not in that of `s2`";
+        let cases = [
+            (
+                facts(),
+                "the model was built outside the scope of `s2`: its 4 variables are on cpu:0 only",
+                in_cell_3,
+            ),
+            (
+                ModelOutsideScope {
+                    replicas: 1,
+                    ..facts()
+                },
+                "the model was built outside the scope of `s2`",
+                in_cell_3,
+            ),
+            (
+                ModelOutsideScope {
+                    built: BuiltAt::Here(Some(1)),
+                    ..facts()
+                },
+                "the model was built outside the scope of `s2`: its 4 variables are on cpu:0 only",
+                "write `%%scope s2` as the first line of this cell",
+            ),
+            (
+                ModelOutsideScope {
+                    bound: other.clone(),
+                    compile_inside: true,
+                    ..facts()
+                },
+                of_s1,
+                "enter the scope of `s1` in this cell, or call `compile!` outside of any scope: the model keeps its \
+                 strategy",
+            ),
+            (
+                ModelOutsideScope {
+                    bound: other,
+                    is_named: true,
+                    ..facts()
+                },
+                of_s1,
+                "pass the strategy the model was built in: `strategy = s1`",
+            ),
+        ];
+        for (facts, message, fix) in cases {
+            assert_eq!(facts.diagnostic().message, message);
+            assert_eq!(fixes(&facts)[0], fix, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_strategy_of_the_same_cell_cannot_be_its_scope() {
+        let strategy = StrategyName {
+            is_made_here: true,
+            ..StrategyName::of_variable("s2")
+        };
+        let built_in = |built| {
+            let facts = ModelOutsideScope {
+                strategy: strategy.clone(),
+                built,
+                ..facts()
+            };
+            fixes(&facts)[0].clone()
+        };
+        assert!(built_in(BuiltAt::Here(Some(1))).contains("`scope!(s2, { let model = …;"));
+        let line = None;
+        assert!(built_in(BuiltAt::Cell { number: 3, line }).contains("in a cell of its own"));
+    }
 }

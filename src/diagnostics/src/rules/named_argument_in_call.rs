@@ -33,13 +33,12 @@ impl Rule for NamedArgumentInCall {
 
     fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Self::start(format!(
-            "`{}` takes no named arguments, such as `{}`",
+            "`{0}` has no named arguments: `{1} = …` would assign to a variable `{1}`",
             self.callee, self.argument
         ))
         .label(self.place.clone(), "an assignment in Rust")
         .why(
-            "only `compile!`, `fit!` and `evaluate!` have named arguments: functions take positional values, and \
-             settings are methods or fields",
+            "only the macros `compile!`, `fit!` and `evaluate!` have named arguments; functions take values in order, and settings are methods or fields",
         );
         diagnostic.fixes.push(Fix {
             kind: crate::FixKind::Change,

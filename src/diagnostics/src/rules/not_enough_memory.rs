@@ -56,11 +56,11 @@ impl Rule for NotEnoughMemory {
 
     fn diagnostic(&self) -> Diagnostic {
         let fits = match self.fits {
-            Some(batch) => format!("; {batch} fits"),
+            Some(batch) => format!("; a batch of {batch} fits"),
             None => String::new(),
         };
         let mut diagnostic = Self::start(format!(
-            "batch {} × {} tokens needs about {}, {} free{fits}",
+            "a batch of {} × {} tokens needs about {}, and {} are free{fits}",
             self.batch_size, self.length, self.needed, self.free
         ))
         .label(Place::call("fit"), "will need this much")
@@ -80,8 +80,7 @@ impl Rule for NotEnoughMemory {
         if let Some((needed, fits)) = &self.recomputed {
             let fits = if *fits { ", which fits" } else { "" };
             diagnostic = diagnostic.fix(format!(
-                "write `recompute = true`: layers are computed once more in the backward pass, and it needs about \
-                 {needed}{fits}"
+                "write `recompute = true`: layers are computed again in the backward pass, and the batch needs about {needed}{fits}"
             ));
         }
         if self.length > 64 {

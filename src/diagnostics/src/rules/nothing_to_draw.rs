@@ -19,8 +19,7 @@ impl Rule for NothingToDraw {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "`plot`, `scatter`, `histogram` or `heatmap` of no values, or of values that are all NaN or infinite.",
-        why: "An empty chart looks like a chart of something. Values that are no numbers are left out of a chart, and the text \
-              below it counts them; of nothing else there is no chart.",
+        why: "An empty chart looks like a chart of something. NaN and infinite values are left out of a chart, and the text below it counts them. If no other values are left, there is no chart.",
         bad: "histogram(&[f64::NAN, f64::NAN])?",
         good: "histogram(&[0.5, f64::NAN, 0.7])?",
         tensorflow: "",
@@ -32,7 +31,7 @@ impl Rule for NothingToDraw {
             0 => Self::start(format!("`{chart}` has no values to draw"))
                 .fix("check where the values come from: a filter that keeps nothing, a run without a step"),
             values => Self::start(format!(
-                "`{chart}` has {}, none of them a finite number",
+                "`{chart}` has {}, but no finite number",
                 text::count(values, "value")
             ))
             .why("NaN and infinite values are left out of a chart")

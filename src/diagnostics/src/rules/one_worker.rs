@@ -29,7 +29,7 @@ impl Rule for OneWorker {
     fn diagnostic(&self) -> Diagnostic {
         Self::start("the cluster has one worker, this process")
             .evidence("from", self.source.clone())
-            .why("it trains alone; where other machines were meant to take part, the cluster's description lacks them")
+            .why("it trains alone; if other machines are to take part, the description of the cluster does not name them")
             .fix("name all processes: every address in `TF_CONFIG`, or the launcher's number of processes")
             .fix("use `MultiWorkerMirroredStrategy::workers(2)`: it starts processes on this machine")
     }

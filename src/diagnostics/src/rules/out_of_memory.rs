@@ -29,7 +29,7 @@ impl Rule for OutOfMemory {
         finds: "A device that has no memory for a step, a prediction or a variable: the declared `memory_limit` is \
                 passed, or an allocation fails. A run divides its batches first (SC0608); this is the error where one \
                 example per replica is still too much, or where nothing can be divided.",
-        why: "The kernel and all variables live on, and a run stands before the step that was not made. \
+        why: "The kernel and all variables are still there, and a run waits before the step that was not made. \
               `memory_limit` is held against the memory plan before each batch: weights, gradients and moments are \
               exact, activations are estimated, and a network of your own counts without them. On a GPU the failed \
               allocation itself is found as well.",
@@ -63,15 +63,14 @@ impl Rule for OutOfMemory {
         };
         let lives = match self.is_update {
             true => {
-                "it failed while the weights were changed. A run of `start!` goes back to before the step, and a note says \
-                 so; after `fit!` the weights of this model may be of two steps. All else is as it was"
+                "the update failed while it changed the weights. A run of `start!` returns to the state before the step, and a note reports it; after `fit!` some weights of this model may be updated and others not. Everything else is unchanged"
             }
-            false => "no weight was changed; the kernel and all variables live on",
+            false => "no weight was changed; the kernel and all variables are still there",
         };
         let mut diagnostic =
             Self::start(format!("{} is out of memory{work}{limit}", self.device)).why(lives);
         if let Some(reason) = &self.reason {
-            diagnostic = diagnostic.evidence("the device said", reason.clone());
+            diagnostic = diagnostic.evidence("message of the device", reason.clone());
         }
         for (part, size) in &self.parts {
             diagnostic = diagnostic.evidence(part.clone(), size.clone());

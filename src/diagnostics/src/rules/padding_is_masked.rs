@@ -25,6 +25,7 @@ impl Rule for PaddingIsMasked {
 
     const NOT_RUN: Option<&'static str> =
         Some("both cells are valid: the mistake is not possible here");
+    const TOLERATES: &'static [&'static str] = &["SC0510"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("padding is always masked")

@@ -44,7 +44,7 @@ impl Rule for PerBatchMetric {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "{} computed over the split, not per batch",
+            "{} are computed over the whole split, not per batch",
             text::names(&self.metrics, 4)
         ))
         .why("counts and sums are accumulated over the split")

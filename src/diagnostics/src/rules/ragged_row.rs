@@ -41,7 +41,7 @@ impl Rule for RaggedRow {
 
     fn diagnostic(&self) -> Diagnostic {
         let diagnostic = Self::start(format!(
-            "`{}`, line {}: {}, the header has {}",
+            "`{}`, line {} has {}, but the header has {}",
             self.path,
             self.line,
             text::count(self.found, "field"),

@@ -15,8 +15,7 @@ impl Rule for RecomputeUnsupported {
         name: "recompute-unsupported",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "`recompute = true` for a network that is not made of encoder layers: a `Sequential`, or a module of one's \
-                own.",
+        finds: "`recompute = true` for a network that is not made of encoder layers: a `Sequential`, or a custom module.",
         why: "An encoder layer of BERT keeps about sixteen times as much as its input for the backward pass, so it pays to \
               keep the input only and to compute the rest again. A dense layer keeps little more than its input: there \
               would be nothing to save.",
@@ -28,7 +27,7 @@ impl Rule for RecomputeUnsupported {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "`{}` has no layers that could be computed once more",
+            "`{}` has no layers that could be computed again",
             self.model
         ))
         .label(

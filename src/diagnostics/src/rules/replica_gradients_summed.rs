@@ -46,7 +46,7 @@ impl Rule for ReplicaGradientsSummed {
         .why("each is the mean over the examples of one part; the global batch needs the mean of the parts")
         .evidence("replicas", replicas.to_string())
         .evidence("norm of the step's gradient", format!("{:.4e}", self.norm))
-        .fix("give `model.gradients` the global batch: it splits the batch and averages")
+        .fix("pass the global batch to `model.gradients`: it splits the batch and averages")
         .fix(format!("or divide the sum: `sum / {replicas}.0`"))
         .tensorflow(Quote::of("SC0514"))
     }

@@ -38,7 +38,7 @@ impl Rule for RunIsOver {
             self.call
         ))
         .label(Place::call(&self.call), "called after `run.finish()`")
-        .why("its steps are made, and the model has the weights that it left")
+        .why("all its steps are done, and the model has the weights that it left")
         .fix("begin another run: `let run = start!(model, train, epochs = 1)?;`")
         .fix("or train on: `fit!(model, train, epochs = 4, initial_epoch = 3)?`")
     }

@@ -20,9 +20,7 @@ impl Rule for SeenByEveryWorker {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "A data set with `auto_shard(AutoShardPolicy::Off)` in a `fit!` by worker processes.",
-        why: "Each worker goes through all examples, in an order of its own, so that an epoch has as many times the examples \
-              as there are workers, and takes as many times the steps. Schedules and `epochs` count these longer epochs. It \
-              is right where each worker has to see all data, such as for data that are random anew for each worker.",
+        why: "Each worker goes through all examples, in its own order. With 4 workers an epoch has 4 times the examples and takes 4 times the steps. Schedules and `epochs` count these longer epochs. It is right if each worker has to see all data, such as data that each worker draws at random.",
         bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Off), batch_size = 32)?;",
         good: "fit!(model, train.take(64), batch_size = 32)?;",
         tensorflow: "",
@@ -33,11 +31,11 @@ impl Rule for SeenByEveryWorker {
     fn diagnostic(&self) -> Diagnostic {
         let Self { workers, examples } = self;
         Self::start(format!(
-            "each of {workers} workers sees all {}, so that an epoch has {}",
+            "each of {workers} workers sees all {}, so an epoch has {}",
             text::count(*examples, "example"),
             text::thousands(workers * examples)
         ))
         .why("`AutoShardPolicy::Off` divides nothing")
-        .fix("leave `auto_shard` out, so that each example goes to one worker, once an epoch")
+        .fix("leave `auto_shard` out: each example then goes to one worker, once an epoch")
     }
 }

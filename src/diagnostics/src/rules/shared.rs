@@ -33,7 +33,7 @@ impl UnknownArgument {
     ) -> Diagnostic {
         let mut diagnostic = diagnostic.label(self.place.clone(), "unknown argument");
         diagnostic = diagnostic.why(self.hint.as_deref().unwrap_or(
-            "an unknown argument is never ignored: the default would silently stay in effect",
+            "unknown arguments are errors, so that a typo cannot leave a default in force",
         ));
         if self.similar.is_empty() && self.hint.is_none() {
             let known: Vec<&str> = known.iter().map(|argument| argument.name).collect();

@@ -24,8 +24,7 @@ impl Rule for SingleSeed {
         finds: "A comparison of two models on fewer than 2000 examples, each trained with a single seed.",
         why: "BERT's head is initialized randomly and the order of the examples is random too. On the 408 \
               validation pairs of MRPC one point of accuracy is 4 pairs, less than the usual difference between \
-              two seeds: a setting that looks better may only have a better seed. A test on the examples, such as \
-              McNemar's, does not know of seeds.",
+              two seeds: a setting that looks better may only have a better seed. A test on the examples, such as McNemar's, does not measure this.",
         bad: "let (one, other) = (model.predict(&dev)?, second.predict(&dev)?);\none.difference(&other, &dev)?",
         good: "let runs = over_seeds(0..3, |seed| {\n    \
                let options = LoadOptions::new().num_labels(8).seed(seed);\n    \
@@ -47,7 +46,7 @@ impl Rule for SingleSeed {
     fn diagnostic(&self) -> Diagnostic {
         let examples = text::count(self.examples, "example");
         Self::start(format!("one seed each, on {examples}: another seed may change more than this difference"))
-            .why("the head and the order of the examples are random, and the test on the examples does not know of that")
+            .why("the head and the order of the examples are random, and a test on the examples does not measure that")
             .fix("train both with several seeds and compare the means: `over_seeds(0..5, |seed| …)?`")
     }
 }

@@ -48,17 +48,25 @@ impl Rule for SmallPerReplicaBatch {
             replicas,
         } = *self;
         let share = batch_size / replicas.max(1);
-        let split = match (share, batch_size % replicas.max(1)) {
-            (0, _) => format!("{} of {replicas} replicas are idle", replicas - batch_size),
-            (_, 0) => format!("{share} per replica on {replicas}"),
-            _ => format!("{share} or {} per replica on {replicas}", share + 1),
+        let message = match (share, batch_size % replicas.max(1)) {
+            (0, _) => format!(
+                "a batch of {batch_size} leaves {} of {replicas} replicas without work",
+                replicas - batch_size
+            ),
+            (_, 0) => format!(
+                "the batch of {batch_size} is shared: each of {replicas} replicas gets {share}"
+            ),
+            _ => format!(
+                "the batch of {batch_size} is shared: each of {replicas} replicas gets {share} or {}",
+                share + 1
+            ),
         };
-        Self::start(format!("{batch_size} global = {split}"))
+        Self::start(message)
             .label(
                 Place::argument("fit", "batch_size"),
-                "counts the examples of all replicas together",
+                "is divided over the replicas",
             )
-            .why("the batch is global: each replica gets its part of it")
+            .why("`batch_size` counts the examples of all replicas together")
             .evidence("global batch", batch_size.to_string())
             .evidence("replicas", replicas.to_string())
             .fix(format!(

@@ -21,10 +21,8 @@ impl Rule for StepNotHeld {
         name: "step-not-held",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "`run.hindsight(steps, …)` asks for steps that were not made, or of which neither a snapshot nor a \
-                checkpoint is held from before them.",
-        why: "A step is replayed from a state that the run had before it. Snapshots are held in memory as far as \
-              `run.keep_snapshots(every, megabytes)` allows, checkpoints on disk as far as `keep_last` says.",
+        finds: "`run.hindsight(steps, …)` asks for steps that were not made, or that have neither a snapshot nor a checkpoint before them.",
+        why: "A step is replayed from a state that the run had before it. `run.keep_snapshots(every, megabytes)` limits the snapshots in memory, `keep_last` the checkpoints on disk.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let run = start!(model, train.take(64), batch_size = 16)?;\n\
@@ -56,6 +54,6 @@ impl Rule for StepNotHeld {
                 "ask for steps that can be replayed: `{first}..{}`",
                 last + 1
             ))
-            .fix("before the next run: `run.keep_snapshots(10, 4000)?;` holds more")
+            .fix("before the next run: `run.keep_snapshots(10, 4000)?;` stores more")
     }
 }

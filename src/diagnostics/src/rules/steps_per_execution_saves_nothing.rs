@@ -17,8 +17,7 @@ impl Rule for StepsPerExecutionSavesNothing {
         finds: "`steps_per_execution = 16` used to get fewer optimizer steps, fewer all-reduces or less memory. \
                 8 batches are 8 optimizer steps and 8 all-reduces for every value; a value of 4 runs them in 2 \
                 executions.",
-        why: "It is the number of batches between two returns to the host: callbacks run less often, and nothing \
-              else changes. `gradient_accumulation_steps` makes one optimizer step from several batches; \
+        why: "It sets how many batches run before control returns to the host. Callbacks run less often; nothing else changes. `gradient_accumulation_steps` makes one optimizer step from several batches; \
               `sync_every` lets the replicas train independently for several steps.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               steps_per_execution = 4)?; // one step out of four batches?",
@@ -31,7 +30,7 @@ impl Rule for StepsPerExecutionSavesNothing {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start("16 batches are still 16 optimizer steps and 16 all-reduces")
-            .why("`steps_per_execution` is the number of batches between two returns to the host")
+            .why("`steps_per_execution` sets how many batches run before control returns to the host")
             .fix("one optimizer step from several batches: `gradient_accumulation_steps`")
             .fix("fewer synchronizations: `sync_every`")
     }

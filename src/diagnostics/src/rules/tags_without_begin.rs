@@ -28,8 +28,7 @@ impl Rule for TagsWithoutBegin {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "Tags of words in which an entity begins with `I-`, or that have neither `B-` nor `I-`.",
-        why: "Two neighboring entities of one type then look like one. Such a word is taken for the begin of an \
-              entity, as seqeval does; a model that is trained on it learns `I-` as the begin.",
+        why: "Two neighboring entities of one type then look like one. Such a word counts as the beginning of an entity, as in seqeval, and a model that is trained on it learns `I-` as a beginning.",
         bad: "let words = Dataset::from_words([(vec![\"Ada\", \"lived\"], vec![\"I-PER\", \"O\"])])?;\n\
               let tagger = BertForTokenClassification::from_pretrained(\"all-MiniLM-L6-v2\", 3)?;\n\
               compile!(tagger, optimizer = AdamW::new(5e-5), loss = \"sparse_categorical_crossentropy\")?;\n\
@@ -45,14 +44,14 @@ impl Rule for TagsWithoutBegin {
     fn diagnostic(&self) -> Diagnostic {
         let message = match self.plain.is_empty() {
             true => format!(
-                "{} with an `I-` tag that continues no entity",
+                "{} with an `I-` tag, but no entity before it",
                 text::count(self.words, "word")
             ),
             false => format!("tags without `B-` or `I-`: {}", text::names(&self.plain, 5)),
         };
         let mut diagnostic = Self::start(message)
             .label(Place::call(&self.call), format!("the tags of `{}`", self.source))
-            .why("two neighboring entities of one type look like one; each such word is taken for a begin, as in seqeval");
+            .why("two neighboring entities of one type look like one; each such word counts as a beginning, as in seqeval");
         if let Some((word, row, line)) = &self.first {
             let line = line.map_or_else(String::new, |line| format!(", sentence of line {line}"));
             let shown = text::excerpt(word, 40);

@@ -33,7 +33,7 @@ impl Rule for TextTooLong {
             max_length, limit, ..
         } = self;
         Self::start(format!(
-            "`max_length = {max_length}`, and the model has positions for {limit} tokens"
+            "`max_length = {max_length}`, but the model has positions for {limit} tokens"
         ))
         .label(
             Place::argument(&self.call, "max_length"),

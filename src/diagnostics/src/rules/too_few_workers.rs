@@ -24,8 +24,7 @@ impl Rule for TooFewWorkers {
         stage: Stage::Training,
         finds: "A run with fewer workers than `min_workers`, in which no others came in the time of `wait`; or workers \
                 that live and cannot connect to each other.",
-        why: "The run stands between two optimizer steps: nothing but the step that was going on is lost, and the model \
-              has the weights of the last step.",
+        why: "The run waits between two optimizer steps: only the step that was going on is lost, and the model has the weights of the last step.",
         bad: "let strategy = MultiWorkerMirroredStrategy::workers(4)?.min_workers(4).wait(10.0); // and a worker does not come back",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(4)?; // goes on with whoever is left",
         tensorflow: tensorflow::page("SC0809"),
@@ -42,7 +41,7 @@ impl Rule for TooFewWorkers {
         } = self;
         let start = match reason.is_empty() {
             true => Self::start(format!(
-                "{alive} of at least {least} workers are there, and no others came within {waited}"
+                "only {alive} of at least {least} workers are connected, and no others came within {waited}"
             )),
             false => Self::start(format!(
                 "the workers cannot connect to each other: {reason}"

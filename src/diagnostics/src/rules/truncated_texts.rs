@@ -26,7 +26,7 @@ impl Rule for TruncatedTexts {
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "Texts that are longer than `max_length` and were truncated.",
-        why: "The model does not see the truncated part. In sentence pairs that may be the decisive part.",
+        why: "The model does not see the truncated part. In sentence pairs that may be the decisive part. The note comes once; the tables of `evaluate!` and `predict` count the texts every time.",
         bad: "fit!(model, reviews, max_length = 8)?; // half of the reviews are longer",
         good: "fit!(model, reviews, max_length = 16)?;",
         tensorflow: tensorflow::page("SC0407"),
@@ -41,7 +41,7 @@ impl Rule for TruncatedTexts {
         let percent = 100.0 * self.texts as f64 / self.total.max(1) as f64;
         let average = self.tokens_lost as f64 / self.texts.max(1) as f64;
         Self::start(format!(
-            "{percent:.0} % truncated at {} tokens, {average:.0} tokens lost on average",
+            "{percent:.0} % of the texts were cut at {} tokens; they lost {average:.0} tokens on average",
             self.max_length
         ))
         .label(Place::call(&self.call), "texts are truncated here")
@@ -54,12 +54,13 @@ impl Rule for TruncatedTexts {
             ),
         )
         .fix(match self.call.as_str() {
-            // `predict` takes all that the model takes, and has no such argument.
-            "predict" => format!(
-                "the model takes at most {} tokens: split longer texts if their end matters",
-                self.max_length
+            // They have no such argument.
+            "predict" | "embed" => format!(
+                "split longer texts if the part that is cut matters, or train with a larger `max_length`: `{}` reads as \
+                 many tokens as the training, or all that the model takes",
+                self.call
             ),
-            _ => "raise `max_length` if the end of the texts matters; training time grows with it"
+            _ => "raise `max_length` if the part that is cut matters; training time grows with it"
                 .to_owned(),
         })
     }

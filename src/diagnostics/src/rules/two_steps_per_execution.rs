@@ -34,7 +34,7 @@ impl Rule for TwoStepsPerExecution {
         Self::start("`steps_per_execution` is passed twice, once under its TensorFlow 2.3 name")
             .label(self.experimental.clone(), "the old name")
             .label(self.current.clone(), "the same setting")
-            .why("both names mean the number of batches run per compiled call")
+            .why("both names set how many batches run before control returns to the host")
             .fix_edit("remove the old name", self.experimental_drop.clone(), "")
             .arguments(self.arguments.clone())
             .tensorflow(Quote::of("SC0104"))

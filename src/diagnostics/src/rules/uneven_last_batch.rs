@@ -38,7 +38,7 @@ impl Rule for UnevenLastBatch {
         let parts: Vec<String> = self.shares.iter().map(usize::to_string).collect();
         let size: usize = self.shares.iter().sum();
         Self::start(format!(
-            "the last batch splits {}: weighted by number of examples",
+            "the last batch is divided {} over the replicas: each counts by its number of examples",
             parts.join(" + ")
         ))
         .label(

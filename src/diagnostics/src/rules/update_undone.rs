@@ -26,8 +26,7 @@ impl Rule for UpdateUndone {
         finds: "An update of the weights for which a device has no memory (SC0607), in a run of `start!`: the newest \
                 snapshot is restored, and the steps since then are made again.",
         why: "A part of the weights may have been changed when the device failed. Smaller batches do not help: an \
-              update needs memory for weights, gradients and moments, whatever the batch. So the run goes back to \
-              before the step, and the error is reported. `fit!` holds no snapshots.",
+              update needs memory for weights, gradients and moments, whatever the batch. So the run returns to the state before the step, and the error is reported. `fit!` takes no snapshots.",
         bad: "let run = start!(model, train)?;\n\
               run.finish()?; // the memory of the GPU is full when the weights are updated",
         good: "drop(other); // what else takes memory there\n\
@@ -49,10 +48,10 @@ impl Rule for UpdateUndone {
         let again = usize::try_from(step - snapshot).unwrap_or(usize::MAX);
         let again = match again {
             0 => String::new(),
-            more => format!(", with {} made again", text::count(more, "step")),
+            more => format!(" and {} replayed", text::count(more, "step")),
         };
         Self::start(format!(
-            "the update of step {} failed, and the run stands at step {step}: the snapshot after step {snapshot}{again}",
+            "the update of step {} failed; the run is back at step {step} (snapshot of step {snapshot}{again})",
             made + 1
         ))
         .label(Place::call(call.as_str()), "all weights are those of one step")

@@ -24,7 +24,7 @@ impl Rule for VariableNotKept {
         stage: Stage::Start,
         finds: "A variable whose type cannot be named in the next cell: a closure, a borrow, or a type that \
                 could not be determined.",
-        why: "Each cell is compiled separately; a variable is passed to the next cell by its type.",
+        why: "Each cell is compiled separately. A variable is moved to the next cell, which must name its type, and a borrow would refer to the old place.",
         bad: "let double = |x: f32| 2.0 * x;",
         good: "fn double(x: f32) -> f32 { 2.0 * x }",
         tensorflow: tensorflow::page("SC1011"),
@@ -32,7 +32,7 @@ impl Rule for VariableNotKept {
 
     fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Self::start(format!("`{}` {}", self.name, self.problem))
-            .why("the next cell must name the type of this variable");
+            .why("variables move from cell to cell, and each cell is compiled by itself: the value must stand alone, and its type must have a name");
         if let Some(place) = &self.place {
             diagnostic = diagnostic.label(place.clone(), "this variable");
         }

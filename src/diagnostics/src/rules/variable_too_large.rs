@@ -52,10 +52,10 @@ impl Rule for VariableTooLarge {
             count => format!(", and {} more", count - 1),
         };
         Self::start(format!(
-            "`{}` {:?} is {}, and the largest buffer of {} is {}{others}",
+            "`{}` {:?} is {}, but the largest buffer of {} is {}{others}",
             self.variable, self.shape, self.size, self.device, self.limit
         ))
-        .why("a kernel reads a variable through one buffer; nothing was computed, and all variables live on")
+        .why("a kernel reads a variable through one buffer; nothing was computed, and all variables are still there")
         .fix("use the CPU: `OneDeviceStrategy::new(cpu(0))`, or `%device cpu` for models outside of a scope")
         .fix("a checkpoint with a smaller vocabulary, such as an English one")
         .fix("another adapter: `devices()` lists them")

@@ -32,7 +32,7 @@ impl Rule for VocabularyMismatch {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
-            "the vocabulary has {} entries, the model {} word embeddings",
+            "the vocabulary has {} entries, but the model has {} word embeddings",
             text::thousands(self.tokenizer),
             text::thousands(self.model)
         ))

@@ -37,9 +37,13 @@ impl Rule for WarmUpTooLong {
     const GIVEN: &'static [&'static str] = &["let train = train.take(48);"];
 
     fn diagnostic(&self) -> Diagnostic {
-        let sign = if self.warmup > self.steps { ">" } else { "=" };
+        let sign = if self.warmup > self.steps {
+            "longer than"
+        } else {
+            "as long as"
+        };
         Self::start(format!(
-            "warm-up {} {sign} {} steps of the run: the rate never comes down",
+            "the warm-up of {} steps is {sign} the run of {}: the rate never comes down",
             self.warmup, self.steps
         ))
         .label(

@@ -20,9 +20,8 @@ impl Rule for WorkerCame {
         name: "worker-came",
         severity: Severity::Note,
         stage: Stage::Training,
-        finds: "A worker that comes in the place of one that was lost, while a run goes on.",
-        why: "It gets weights, moments and counts from this process and takes part from the next step on. The run has \
-              the bits of one in which nothing happened.",
+        finds: "A worker that replaces a lost one while a run goes on.",
+        why: "It receives weights, moments and counts from this process and takes part from the next step on. The weights are, bit for bit, those of an undisturbed run.",
         bad: "let history = fit!(model, train, epochs = 3)?; // and `kill -9` of a worker",
         good: "let history = fit!(model, train, epochs = 3)?;",
         tensorflow: tensorflow::page("SC0812"),
@@ -37,12 +36,10 @@ impl Rule for WorkerCame {
             step,
         } = self;
         match failed {
-            Some(reason) => Self::start(format!(
-                "nobody has come yet in the place of {worker}: {reason}"
-            ))
-            .why("the others compute its part of the batch; it is tried again"),
+            Some(reason) => Self::start(format!("{worker} is not replaced yet: {reason}"))
+                .why("the others compute its part of the batch, and the connection is tried again"),
             None => Self::start(format!("{worker} takes part from step {} on", step + 1))
-                .why("it has got weights, moments and counts from this process"),
+                .why("it received weights, moments and counts from this process"),
         }
     }
 }

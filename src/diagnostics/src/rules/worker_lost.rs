@@ -27,7 +27,7 @@ impl Rule for WorkerLost {
         severity: Severity::Warning,
         stage: Stage::Training,
         finds: "A worker whose process ended, that hangs, or that the network has cut off, while a run goes on.",
-        why: "The gradients of the step that was going on are given up by all and computed again by whoever is left. \
+        why: "The gradients of the step that was going on are discarded and computed again by the remaining workers. \
               Replicas keep their numbers and their parts of the batch, and a worker that stands in for another one \
               computes both parts; so the weights are those of an undisturbed run, to the bit.",
         bad: "let history = fit!(model, train, epochs = 3)?; // and `kill -9` of a worker",
@@ -61,6 +61,6 @@ impl Rule for WorkerLost {
             ))
             .evidence("last heard", heard.clone())
             .evidence("optimizer steps made", step.to_string())
-            .fix("nothing is to be done: the run goes on, and its weights are those of an undisturbed run")
+            .fix("nothing to do: the run goes on, with the weights of an undisturbed run")
     }
 }

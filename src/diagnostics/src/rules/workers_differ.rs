@@ -43,7 +43,7 @@ impl Rule for WorkersDiffer {
             1 => String::new(),
             count => format!(", and {} more", count - 1),
         };
-        Self::start(format!("`{variable}` is another one at {worker}{others}"))
+        Self::start(format!("`{variable}` differs at {worker}{others}"))
             .why(format!("after {step} optimizer steps all copies should be equal bit for bit"))
             .fix("let all workers use the same instructions: `STRATOSCOPE_CPU=x86-64-v2` in the environment of each")
             .fix("fit the model again: workers get the weights of this process when a run begins")

@@ -35,8 +35,7 @@ impl Rule for WrongOperands {
         let mut diagnostic = Self::start(self.message.clone())
             .label(self.place.clone(), self.label.clone())
             .why(
-                "the operands come first: the model, then the dataset of `fit!` and `evaluate!`; the \
-                 arguments by name follow",
+                "the order is: the model, the data (for `fit!` and `evaluate!`), then the arguments, `name = value`",
             );
         diagnostic.fixes.push(self.fix.clone());
         diagnostic.arguments(self.arguments.clone())

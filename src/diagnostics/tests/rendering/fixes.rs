@@ -457,6 +457,7 @@ fn run_time_findings_are_fixed_in_the_cell() {
             row: 3,
             rows: 1,
             largest: 7,
+            smallest: Some(0),
             classes: if is_binary { 2 } else { 4 },
             head: Some(HeadWritten {
                 call,

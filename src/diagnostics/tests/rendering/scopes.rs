@@ -46,6 +46,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             given: Examples::Numbers(Some(5)),
             source: "make_regression(16, 5, 0)".into(),
             call: "fit".into(),
+            is_validation: false,
         }),
     ]
 }

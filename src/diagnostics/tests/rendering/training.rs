@@ -37,6 +37,12 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             outputs: Probabilities::Activation("softmax".into()),
         }),
         example(ReluOnBinaryLogit),
+        example(SimilarLabels {
+            sentence: "labels differ only in blanks or case: \"Game \" and \"game\"".into(),
+            classes: 3,
+            source: "reviews.csv".into(),
+            call: "fit".into(),
+        }),
         example(LabelsNotOneHot { classes: 3 }),
         example(SoftmaxOverOneOutput {
             loss: "SparseCategoricalCrossentropy".into(),
@@ -61,6 +67,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             optimizer: "Adam::new(1e-3)".into(),
             rate: 1e-3,
             by_name: true,
+            is_pretrained: true,
         }),
         example(IneffectiveSchedule {
             schedule: "ExponentialDecay::new(3e-5, 1000, 0.96).staircase(true)".into(),
@@ -147,11 +154,19 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
                 "its bytes are not those that were written: the checksum differs".into(),
             )],
             used: Some("runs/debian/step-100".into()),
+            exists: true,
         }),
         example(DamagedCheckpoint {
             folder: "runs/debian".into(),
             unusable: Vec::new(),
             used: None,
+            exists: true,
+        }),
+        example(DamagedCheckpoint {
+            folder: "runs/none".into(),
+            unusable: Vec::new(),
+            used: None,
+            exists: false,
         }),
         example(CheckpointOfOtherRun {
             checkpoint: "runs/debian/step-150".into(),

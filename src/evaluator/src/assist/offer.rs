@@ -320,6 +320,7 @@ fn written(kind: IdentifierKind) -> &'static [&'static str] {
             "precision()",
             "recall()",
             "auc()",
+            "keras_auc()",
             "top_k_accuracy(5)",
             "mae()",
             "mse()",

@@ -1,7 +1,7 @@
 //! What the checks of a cell know of the notebook.
 
 use stratoscope_diagnostics::Profile;
-use stratoscope_diagnostics::check::{self, CellContext};
+use stratoscope_diagnostics::check::CellContext;
 
 use super::Engine;
 
@@ -17,17 +17,5 @@ impl Engine {
             defined: self.defined_names.clone(),
             ..CellContext::default()
         }
-    }
-
-    /// The variable that holds the strategy: the one that the cell makes, or the notebook's only one.
-    pub(super) fn strategy_in(&self, code: &str) -> Option<String> {
-        let mut names = check::strategies_made_in(code);
-        if names.is_empty() {
-            let strategies = self
-                .list_names()
-                .filter(|(_, kind)| kind.ends_with("Strategy"));
-            names = strategies.map(|(name, _)| name.to_owned()).collect();
-        }
-        (names.len() == 1).then(|| names.remove(0))
     }
 }

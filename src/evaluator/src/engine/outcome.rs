@@ -9,7 +9,7 @@ use stratoscope_diagnostics::{Diagnostic, Severity, check};
 use super::Engine;
 use crate::lost_variables::{Cause, LostVariables};
 use crate::relay::{Current, Ending, LastWords};
-use crate::{compile_failure, persistence, rustc_errors, show};
+use crate::{advice, compile_failure, persistence, rustc_errors, show};
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
 
@@ -75,12 +75,10 @@ impl Engine {
     /// The cell's process has ended, and the variables with it.
     fn process_ended(&self, reason: &str, lost: &[String], current: &Current) -> CellOutcome {
         let lost = match lost {
-            [] => "no variables were lost; functions, types and imports are kept".to_owned(),
-            lost => format!(
-                "lost: {}; functions, types and imports are kept",
-                show::names(lost)
-            ),
+            [] => "no variables were lost".to_owned(),
+            lost => format!("lost: {}", show::names(lost)),
         };
+        let lost = format!("{lost}; {}", items_fate(&current.code));
         if self.relay.interruption().0 {
             let lost = format!("the cell did not listen, so its process was ended; {lost}");
             return CellOutcome::Interrupted { lost: Some(lost) };
@@ -120,17 +118,26 @@ impl Engine {
         // An error about the DSL is shown in its terms, on a card.
         let mut shown: Vec<Diagnostic> = Vec::new();
         for found in found {
+            if let Some(replaced) = self.replaced_variables.explain(&found, code) {
+                shown.push(replaced);
+                continue;
+            }
             let ours = check::in_our_words(code, &found, &known);
             // Two names in one call are one mistake.
             let is_same = |ours: &Diagnostic| {
-                let same =
-                    |other: &Diagnostic| other.code == ours.code && other.fixes == ours.fixes;
+                let same = |other: &Diagnostic| {
+                    let said = !ours.fixes.is_empty() || other.message == ours.message;
+                    other.code == ours.code && other.fixes == ours.fixes && said
+                };
                 shown.iter().any(same)
             };
             match ours {
                 Some(ours) if is_same(&ours) => {}
                 Some(ours) => shown.push(show::diagnostic(ours, None, current)),
-                None => shown.push(found),
+                None => {
+                    let found = advice::with_its_crate(rustc_errors::at_the_arguments(found));
+                    shown.push(check::only_tried(code, found, &known));
+                }
             }
         }
         show::error_of(&shown, code, number)
@@ -219,6 +226,7 @@ impl Engine {
             let is_made = has_run || kept.iter().any(|it| it.name == *name && it.is_new);
             if after.contains(name) {
                 if is_made {
+                    self.note_replaced(name, before, current.number);
                     self.made_by.insert(name.clone(), current.number);
                     self.declared.note(name, current.number, &current.code);
                 }
@@ -241,11 +249,37 @@ impl Engine {
         self.made_by.retain(|name, _| after.contains(name));
         self.declared.retain(|name| after.contains(name));
         self.lost_variables.retain(|name| !after.contains(name));
+        self.replaced_variables.retain(|name| after.contains(name));
         Settled {
             after,
             lost,
             missing,
         }
+    }
+}
+
+impl Engine {
+    /// Notes that the cell has given a variable of an earlier one a value of another type.
+    fn note_replaced(&mut self, name: &str, before: &BTreeMap<String, String>, cell: u64) {
+        let Some(earlier) = before.get(name) else {
+            return;
+        };
+        let now = self.list_names().find(|(it, _)| *it == name);
+        if let Some(now) = now.map(|(_, of_type)| of_type.to_owned()) {
+            let made_in = self.made_by.get(name).copied().unwrap_or_default();
+            self.replaced_variables
+                .note(name, earlier, &now, made_in, cell);
+        }
+    }
+}
+
+/// What has become of functions and the like when a cell's process has ended: evcxr adds those of a cell at its end.
+fn items_fate(code: &str) -> &'static str {
+    let of_cell = check::defined_in(code);
+    if of_cell.items.is_empty() && of_cell.functions.is_empty() {
+        "functions, types and imports are kept"
+    } else {
+        "functions, types and imports of earlier cells are kept, those of this cell are lost"
     }
 }
 
@@ -281,32 +315,18 @@ fn fate(
         show::names(&names)
     };
     let (bound_again, moved): (Vec<&String>, Vec<&String>) = lost.iter().partition(was_reached);
-    let mut parts = Vec::new();
-    if !moved.is_empty() {
-        parts.push(format!(
-            "lost, because the cell had moved them: {}",
-            names(moved)
-        ));
-    }
-    if !bound_again.is_empty() {
-        parts.push(format!(
-            "lost, because the cell had bound them again: {}",
-            names(bound_again)
-        ));
-    }
-    if !given_up.is_empty() {
-        parts.push(format!(
-            "not kept, because the cell moves, lends or binds them again: {}",
-            names(given_up)
-        ));
-    }
-    if !not_bound.is_empty() {
-        parts.push(format!(
-            "not kept, because their line did not end: {}",
-            names(not_bound)
-        ));
-    }
-    parts.extend(kept(after));
+    let lost: Vec<String> = [
+        (moved, "moved by the cell"),
+        (bound_again, "bound again by the cell"),
+        (given_up, "used again by the cell"),
+        (not_bound, "the cell ended before it was bound"),
+    ]
+    .into_iter()
+    .filter(|(variables, _)| !variables.is_empty())
+    .map(|(variables, why)| format!("{} ({why})", names(variables)))
+    .collect();
+    let lost = (!lost.is_empty()).then(|| format!("lost: {}", lost.join(", ")));
+    let parts: Vec<String> = kept(after).into_iter().chain(lost).collect();
     parts.join("; ")
 }
 

@@ -19,6 +19,7 @@ use crate::link::{self, Link};
 use crate::lint::Linter;
 use crate::lost_variables::LostVariables;
 use crate::relay::Relay;
+use crate::replaced_variables::ReplacedVariables;
 use crate::streams::{Heard, Streams};
 use stratoscope_cell_text::definitions::Definitions;
 use stratoscope_cell_text::macro_rules::Macros;
@@ -102,6 +103,7 @@ impl Engine {
             made_by: BTreeMap::new(),
             declared: Declared::default(),
             lost_variables: LostVariables::default(),
+            replaced_variables: ReplacedVariables::default(),
             defined: Definitions::default(),
             defined_names: DefinedNames::default(),
             macros: Macros::default(),
@@ -110,6 +112,7 @@ impl Engine {
             generation: 0,
             assistant,
             linter,
+            is_unreachable: false,
             last_error: None,
             standby,
             home,

@@ -1,5 +1,6 @@
 //! The magic that a cell is, parsed: what is asked, with every option as a value.
 
+use stratoscope_cell_text::cursor::is_name;
 use stratoscope_cell_text::magic::MagicLine;
 use stratoscope_diagnostics::Profile;
 use stratoscope_diagnostics::policy::Level;
@@ -105,6 +106,9 @@ impl Magic {
         if let "exit" | "quit" | "%exit" | "%quit" = word {
             return Some(Self::Exit(word.trim_start_matches('%').to_owned()));
         }
+        if let Some(message) = wrong::for_the_shell(code) {
+            return Some(Self::Invalid(Invalid::new("ShellCommand", message)));
+        }
         let line = MagicLine::of(first)?;
         if let Some(message) = wrong::missing(&line, is_alone) {
             return Some(Self::Invalid(Invalid::new("MagicIncomplete", message)));
@@ -162,7 +166,7 @@ impl Magic {
     }
 
     /// `?name`; a macro's name is that without its `!`.
-    fn inspect(name: &str) -> Self {
+    pub fn inspect(name: &str) -> Self {
         match name.trim().trim_end_matches('!') {
             "" => Self::Invalid(Invalid::new(
                 "MagicIncomplete",
@@ -187,11 +191,41 @@ impl Magic {
     }
 }
 
+/// What is asked in IPython's or Python's way, alone in its cell: `name?`, `name??` or `help(name)`. All of them may also be
+/// Rust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedHelp<'a> {
+    /// What help is wanted about; empty for `help()`.
+    pub name: &'a str,
+    /// It is written as a call of a function `help`.
+    pub is_call: bool,
+}
+
+impl<'a> AskedHelp<'a> {
+    /// Reads a cell; `None`: it is something else.
+    pub fn of(code: &'a str) -> Option<Self> {
+        let code = code.trim().trim_end_matches(';').trim_end();
+        let called = code
+            .strip_prefix("help(")
+            .and_then(|it| it.strip_suffix(')'));
+        let name = match called {
+            Some(name) => name.trim(),
+            None => code.strip_suffix("??").or(code.strip_suffix('?'))?,
+        };
+        let is_path = |name: &str| {
+            name.starts_with(|it: char| it.is_alphabetic() || it == '_')
+                && name.chars().all(|it| is_name(it) || "!:.".contains(it))
+        };
+        let is_call = called.is_some();
+        (is_path(name) || (is_call && name.is_empty())).then_some(Self { name, is_call })
+    }
+}
+
 impl ProfileRequest {
     fn of(operand: &str) -> Result<Self, Invalid> {
         match operand {
             "" => Ok(Self::Show),
-            "off" | "none" => Ok(Self::Off),
+            "off" | "none" | "default" => Ok(Self::Off),
             name => match Profile::parse(name) {
                 Some(profile) => Ok(Self::Set(profile)),
                 None => Err(Invalid::new("UnknownProfile", wrong::unknown_profile(name))),
@@ -289,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn help_is_asked_as_in_python() {
+        for (code, expected) in [
+            ("AdamW?", Some(("AdamW", false))),
+            ("fit!??\n", Some(("fit!", false))),
+            ("model.predict?", Some(("model.predict", false))),
+            ("help(AdamW)", Some(("AdamW", true))),
+            ("help(compile!);", Some(("compile!", true))),
+            ("help()", Some(("", true))),
+            ("f()?", None),
+            ("let x = a?;", None),
+            ("a + b?", None),
+            ("help(1)", None),
+            ("help(f(x))", None),
+            ("?", None),
+            ("a\nb?", None),
+        ] {
+            let found = AskedHelp::of(code).map(|it| (it.name, it.is_call));
+            assert_eq!(found, expected, "{code}");
+        }
+    }
+
+    #[test]
     fn lines_for_ipython_above_python_are_no_magics() {
         let keras = "import tensorflow as tf\nmodel = tf.keras.Sequential()";
         let loss = "model.compile(optimizer=\"adam\", loss=\"mse\")\nmodel.fit(train)";
@@ -329,6 +385,8 @@ mod tests {
             ("%%scope\nx", "MagicIncomplete"),
             ("%dep", "MagicIncomplete"),
             ("%doc", "MagicIncomplete"),
+            ("pip install serde", "ShellCommand"),
+            ("%dep <b> = \"1\"", "MagicIncomplete"),
             ("?", "MagicIncomplete"),
             ("?!", "MagicIncomplete"),
         ] {

@@ -6,22 +6,65 @@ use stratoscope_diagnostics::{Profile, check};
 use super::{names, profile};
 
 /// IPython's magics that do not exist here, and what does the same.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 24] = [
+    (
+        "autoreload",
+        "nothing needs it: run a cell again to replace what it defines",
+    ),
+    (
+        "capture",
+        "end the cell with `;` to show no result; `!COMMAND > FILE` keeps the output of a command",
+    ),
     (
         "cd",
         "`std::env::set_current_dir(\"…\")?` changes the folder",
     ),
     ("conda", "`%dep` adds a crate, `!conda …` runs conda"),
+    (
+        "config",
+        "there is nothing to set; `%help` lists what there is",
+    ),
+    (
+        "javascript",
+        "`display_html(\"<script>…</script>\");` runs a script where the front end allows it",
+    ),
+    (
+        "load_ext",
+        "there are no extensions: `%time` and `%timeit` are there, `history.plot();` draws, and a cell that is run again \
+         replaces what it defines",
+    ),
     ("ls", "`!ls` lists files"),
     ("lsmagic", "`%help` lists all"),
     (
         "matplotlib",
         "nothing needs it: `plot(&values)?` and `history.plot();` draw",
     ),
+    ("memit", "`%vars` shows the size of each variable"),
+    ("pdb", "`%why` shows the last error once more"),
     ("pip", "`%dep` adds a crate, `!pip …` runs pip"),
+    ("prun", "`%time` and `%timeit` measure"),
     ("pwd", "`!pwd` shows the folder"),
+    (
+        "python",
+        "a cell of Python is translated to Rust; `!python3 FILE` runs a program",
+    ),
+    (
+        "python3",
+        "a cell of Python is translated to Rust; `!python3 FILE` runs a program",
+    ),
+    (
+        "reload_ext",
+        "there are no extensions; run a cell again to replace what it defines",
+    ),
     ("run", "`%load FILE` puts a file's text into the cell"),
+    ("script", "`%%bash` runs the cell in a shell"),
+    ("system", "`!COMMAND` runs a command, `%%bash` a cell"),
+    (
+        "tensorboard",
+        "`TensorBoard(\"logs\")` as a callback writes its files, and `!tensorboard --logdir logs` shows them",
+    ),
     ("writefile", "`%save FILE 3` writes cell 3"),
+    ("xmode", "`%why` shows the last error once more"),
 ];
 
 /// Why there is no such magic, and which one may be meant. `given` is its name with its `%`.
@@ -37,13 +80,26 @@ pub fn unknown(given: &str) -> String {
     }
 }
 
+/// The first version of TensorFlow 2 whose Keras is Keras 3.
+const FIRST_OF_KERAS_3: u32 = 16;
+
 /// Why there is no such profile, and which one may be meant.
 pub fn unknown_profile(name: &str) -> String {
+    let version = name.strip_prefix("tf-2.").or(name.strip_prefix("2."));
+    if version.is_some_and(|minor| {
+        minor
+            .parse()
+            .is_ok_and(|minor: u32| minor >= FIRST_OF_KERAS_3)
+    }) {
+        return format!(
+            "there is no profile `{name}`; TensorFlow 2.{FIRST_OF_KERAS_3} and later have Keras 3: `%profile keras-3`"
+        );
+    }
     let names = Profile::ALL.map(|profile| profile.name());
     let meant = check::suggest::similar(name, names).first().cloned();
     let meant = meant.map_or(String::new(), |it| format!("; did you mean `{it}`?"));
     format!(
-        "there is no profile `{name}`; there are {}{meant}",
+        "there is no profile `{name}`; there are {}, and `off`{meant}",
         profile::all()
     )
 }
@@ -57,7 +113,10 @@ pub fn missing(line: &MagicLine<'_>, is_alone: bool) -> Option<String> {
         operand,
     } = *line;
     if !operand.is_empty() {
-        return None;
+        let is_crate = name != "dep" || is_of_cell || names_crate(operand);
+        return (!is_crate).then(|| {
+            format!("`{operand}` is no crate: `%dep itoa = \"1\"`, or only its name, `%dep itoa`")
+        });
     }
     Some(match (name, is_of_cell) {
         ("time" | "timeit", false) if is_alone => {
@@ -72,6 +131,26 @@ pub fn missing(line: &MagicLine<'_>, is_alone: bool) -> Option<String> {
         ("scope", true) => "which strategy? `%%scope STRATEGY` above a cell".to_owned(),
         _ => return None,
     })
+}
+
+/// The programs that install packages, which notebooks of Python call without a sign.
+const INSTALLERS: [&str; 5] = ["pip", "pip3", "conda", "mamba", "apt"];
+
+/// What to write instead of a cell that is one call of an installer.
+pub fn for_the_shell(code: &str) -> Option<String> {
+    let mut words = code.split_whitespace();
+    let (program, verb) = (words.next()?, words.next()?);
+    let is_one = INSTALLERS.contains(&program) && verb == "install" && code.lines().count() == 1;
+    is_one.then(|| {
+        format!("a command for the shell begins with `!`: `!{code}`; a crate of Rust is added by `%dep NAME = \"1\"`")
+    })
+}
+
+/// Whether the operand of `%dep` begins with a name, and `=` follows or nothing.
+fn names_crate(operand: &str) -> bool {
+    let name = operand.split('=').next().unwrap_or_default().trim();
+    let is_of_name = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    name.starts_with(|it: char| it.is_ascii_alphabetic()) && name.chars().all(is_of_name)
 }
 
 #[cfg(test)]
@@ -92,5 +171,30 @@ mod tests {
         assert!(missing("%time", false).is_none(), "the code is below");
         assert!(missing("%%scope", true).is_some_and(|it| it.starts_with("which strategy?")));
         assert!(missing("%vars", true).is_none());
+        assert!(missing("%dep itoa", true).is_none());
+        assert!(missing("%dep rand_core = { version = \"0.9\" }", true).is_none());
+        let refused = missing("%dep <img src=x> = \"1\"", true);
+        assert!(refused.is_some_and(|it| it.contains("is no crate")));
+        for name in ["tf-2.16", "tf-2.19", "2.17"] {
+            assert!(
+                unknown_profile(name).ends_with("`%profile keras-3`"),
+                "{name}"
+            );
+        }
+        assert!(unknown_profile("tf-2.9").contains("`off`"));
+        assert!(unknown("%load_ext").contains("there are no extensions"));
+        assert!(unknown("%%python").contains("is translated"));
+        assert!(
+            for_the_shell("pip install -q serde")
+                .is_some_and(|it| it.contains("`!pip install -q serde`"))
+        );
+        for code in [
+            "pip",
+            "pip install a\nlet x = 1;",
+            "install pip",
+            "pip.install(x)",
+        ] {
+            assert_eq!(for_the_shell(code), None, "{code}");
+        }
     }
 }

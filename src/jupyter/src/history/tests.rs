@@ -95,7 +95,9 @@ fn earlier_sessions_are_found() {
     assert_eq!(numbers(third.range(0, 1, None)), [(0, 1), (0, 2)]);
     assert_eq!(numbers(third.range(1, 2, None)), [(1, 2)]);
     assert_eq!(numbers(third.range(-1, 1, None)), [(2, 1)]);
-    assert_eq!(numbers(third.range(3, 1, Some(2))), [(0, 1)]);
+    // `tail` has given this number.
+    assert_eq!(numbers(third.range(3, 1, Some(2))), [(3, 1)]);
+    assert_eq!(numbers(third.range(0, 1, Some(2))), [(0, 1)]);
 
     let found = |pattern| {
         let found = third.find(pattern, 2, 2);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use stratoscope_render::text;
 
-use super::Content;
+use super::{Content, MessageType};
 use stratoscope_session::CellError;
 
 /// How wide a terminal is.
@@ -24,6 +24,16 @@ pub struct Error {
 }
 
 impl Error {
+    /// For a request whose content is not what the protocol says.
+    pub fn malformed(request: &MessageType, error: &serde_json::Error) -> Self {
+        let evalue = format!("the {request} is malformed: {error}");
+        Self {
+            ename: "ProtocolError".to_owned(),
+            traceback: vec![evalue.clone()],
+            evalue,
+        }
+    }
+
     /// The error for a client that runs a notebook without a user and stops at the first error, as nbclient,
     /// nbconvert and papermill do: they print the traceback and no card. The message, which only the card has
     /// otherwise, is inserted below the first line.

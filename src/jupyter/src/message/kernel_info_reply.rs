@@ -22,8 +22,6 @@ pub struct KernelInfoReply {
     pub language_info: Value,
     /// Shown when a console starts.
     pub banner: String,
-    /// There is no debugger that speaks the debug adapter protocol.
-    pub debugger: bool,
     /// Pages about the kernel for a front end's help menu.
     pub help_links: Vec<HelpLink>,
     /// Optional parts of the protocol that work.

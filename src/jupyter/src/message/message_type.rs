@@ -62,6 +62,28 @@ impl MessageType {
     }
 }
 
+impl MessageType {
+    /// The protocol's name for the reply; `None`: a message of this type has no reply.
+    pub fn reply(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::KernelInfoRequest => "kernel_info_reply",
+            Self::ExecuteRequest => "execute_reply",
+            Self::CompleteRequest => "complete_reply",
+            Self::InspectRequest => "inspect_reply",
+            Self::IsCompleteRequest => "is_complete_reply",
+            Self::HistoryRequest => "history_reply",
+            Self::CommInfoRequest => "comm_info_reply",
+            Self::InterruptRequest => "interrupt_reply",
+            Self::ShutdownRequest => "shutdown_reply",
+            Self::CommOpen
+            | Self::CommMessage
+            | Self::CommClose
+            | Self::InputReply
+            | Self::Unknown(_) => return None,
+        })
+    }
+}
+
 impl From<String> for MessageType {
     fn from(name: String) -> Self {
         match name.as_str() {

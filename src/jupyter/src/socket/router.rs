@@ -6,7 +6,7 @@ use serde_json::Value;
 use zeromq::{RouterRecvHalf, RouterSendHalf, SocketRecv, SocketSend, ZmqError, ZmqMessage};
 
 use super::super::envelope::{Opener, Request, Sealable, Sealer};
-use super::super::message::Content;
+use super::super::message::{Content, Error};
 use super::super::signature::Signer;
 use super::log::Log;
 
@@ -78,9 +78,30 @@ impl Replies {
         parent: &Value,
         content: &C,
     ) -> bool {
-        let frames = self
-            .sealer
-            .seal(identities, parent, &Sealable::new(content));
+        self.send_sealed(identities, parent, &Sealable::new(content))
+            .await
+    }
+
+    /// Answers a request whose content cannot be read with the status `error`, so that its sender does not wait. A
+    /// message without a reply is only logged.
+    pub async fn refuse(&mut self, request: &Request, error: &serde_json::Error) {
+        let kind = &request.header.msg_type;
+        let error = Error::malformed(kind, error);
+        self.log.warn(&error.evalue);
+        if let Some(reply) = kind.reply() {
+            let message = Sealable::failed(reply, &error);
+            self.send_sealed(&request.identities, &request.header_json, &message)
+                .await;
+        }
+    }
+
+    async fn send_sealed(
+        &mut self,
+        identities: &[Vec<u8>],
+        parent: &Value,
+        content: &Sealable,
+    ) -> bool {
+        let frames = self.sealer.seal(identities, parent, content);
         let Some(message) = to_zeromq(frames) else {
             return false;
         };
@@ -89,7 +110,8 @@ impl Replies {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("the client did not read for {} s", SEND_LIMIT.as_secs()),
         };
-        self.log.warn(&format!("{} not sent: {problem}", C::TYPE));
+        let kind = content.msg_type;
+        self.log.warn(&format!("{kind} not sent: {problem}"));
         false
     }
 }

@@ -115,6 +115,13 @@ fn tell(translated: &Cells, name: &str) {
     for note in &translated.translation.notes {
         warn(&format!("{name}, line {}: {}", note.line, note.text));
     }
+    for idle in &translated.translation.idle {
+        let python = stratoscope_python::excerpt(&idle.text);
+        warn(&format!(
+            "{name}, line {}: `{python}` sets nothing here: {}",
+            idle.line, idle.why
+        ));
+    }
     for free in &translated.translation.free {
         let what = if free.what.is_empty() {
             "a value"

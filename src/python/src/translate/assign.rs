@@ -26,23 +26,16 @@ impl Translator<'_> {
                 self.trainable(object, value, span)
             }
             Kind::Attribute(object, name) if name == POLICY => self.set_auto_shard(object, value),
+            Kind::Index(object, key) if self.is_environment(object) => {
+                self.set_environment(key, value, span)
+            }
             _ => Err("only names are assigned here".to_owned()),
         }
     }
 
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
-        if let Some(splits) = self.steps_of_splits(value) {
-            return self.assign_steps(name, splits?, span);
-        }
-        if let Some(loaded) = self.loaded(value) {
-            let loaded = loaded?;
-            if loaded.wanted.is_empty() {
-                self.keeps_outside(name)?;
-                let (rust, thing) = self.named_splits(name, &loaded);
-                self.push(rust, span);
-                self.things.insert(name.to_owned(), thing);
-                return Ok(());
-            }
+        if let Some(written) = self.assign_parts(name, value, span) {
+            return written;
         }
         let (rust, thing) = match self.roles.get(name).map(String::as_str) {
             Some("metrics") if value.elements().is_some() || value.text().is_some() => {
@@ -100,7 +93,60 @@ impl Translator<'_> {
             self.strategies.push(name.to_owned());
         }
         self.remember_constant(name, &rust, &thing);
+        if matches!(thing, Thing::Model(_)) {
+            self.uncompiled.remove(name);
+        }
         self.things.insert(name.to_owned(), thing);
+        Ok(())
+    }
+
+    /// What has no value of its own: splits and their steps, callbacks, settings. `None`: it is something else.
+    fn assign_parts(
+        &mut self,
+        name: &str,
+        value: &Value,
+        span: CellSpan,
+    ) -> Option<Result<(), Why>> {
+        if let Some(splits) = self.steps_of_splits(value) {
+            return Some(splits.and_then(|splits| self.assign_steps(name, splits, span)));
+        }
+        if self.is_list_of_callbacks(name, value) {
+            return Some(self.assign_callbacks(name, value, span));
+        }
+        if let Some(items) = self.constants_of(value) {
+            return Some(self.assign_constants(name, items, span));
+        }
+        match self.loaded(value)? {
+            Err(why) => Some(Err(why)),
+            Ok(loaded) if loaded.wanted.is_empty() => Some(self.keeps_outside(name).map(|()| {
+                let (rust, thing) = self.named_splits(name, &loaded);
+                self.push(rust, span);
+                self.things.insert(name.to_owned(), thing);
+            })),
+            Ok(_) => None,
+        }
+    }
+
+    /// A dictionary whose values stand where they are read.
+    fn assign_constants(
+        &mut self,
+        name: &str,
+        items: Vec<(String, Value)>,
+        span: CellSpan,
+    ) -> Result<(), Why> {
+        self.keeps_outside(name)?;
+        let line = format!("// The values of `{name}` stand where they are read.");
+        self.push(line, span);
+        self.things.insert(name.to_owned(), Thing::Dict(items));
+        Ok(())
+    }
+
+    /// A list of callbacks, whose elements stand in `fit!`.
+    fn assign_callbacks(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        self.keeps_outside(name)?;
+        let kinds = self.listed_callbacks(value);
+        self.push("// The callbacks become arguments of `fit!`.", span);
+        self.things.insert(name.to_owned(), Thing::Callbacks(kinds));
         Ok(())
     }
 
@@ -259,6 +305,65 @@ impl Translator<'_> {
             self.things.insert(name.to_owned(), Thing::Data(data));
         }
         Ok(())
+    }
+
+    /// The items of a dictionary of numbers and texts.
+    fn constants_of(&self, value: &Value) -> Option<Vec<(String, Value)>> {
+        let is_constant = |it: &Value| {
+            it.number().is_some() || it.text().is_some() || matches!(it.kind, Kind::Bool(_))
+        };
+        if let Some(call) = value.call() {
+            // `dict(epochs=3)`.
+            let is_dict = call.function.name() == Some("dict") && !self.names.has("dict");
+            if !is_dict || !call.arguments.is_empty() || call.starred.is_some() {
+                return None;
+            }
+            call.see_all();
+            let items = call.keywords.iter();
+            let items =
+                items.map(|it| is_constant(&it.value).then(|| (it.name.clone(), it.value.clone())));
+            return items
+                .collect::<Option<Vec<_>>>()
+                .filter(|it| !it.is_empty());
+        }
+        let Kind::Dict(items) = &value.kind else {
+            return None;
+        };
+        let items = items.iter().map(|(key, value)| {
+            let key = key.text()?.to_owned();
+            is_constant(value).then(|| (key, value.clone()))
+        });
+        items
+            .collect::<Option<Vec<_>>>()
+            .filter(|it| !it.is_empty())
+    }
+
+    /// `os.environ`.
+    fn is_environment(&self, object: &Value) -> bool {
+        object.path().is_some_and(|path| path == ["os", "environ"])
+    }
+
+    /// `os.environ["TF_CONFIG"] = "…"` as `%env`.
+    fn set_environment(&mut self, key: &Value, value: &Value, span: CellSpan) -> Result<(), Why> {
+        let name = key
+            .text()
+            .ok_or("the name of the variable is not written out")?;
+        if name.starts_with("TF_CPP_") || name == "TOKENIZERS_PARALLELISM" {
+            self.idle(span, "it sets up a library of Python");
+            return Ok(());
+        }
+        let is_line = |text: &&str| !text.contains(['\n', '\r']) && text.trim() == *text;
+        match value.text().filter(is_line) {
+            Some(text) if self.depth == 0 => {
+                self.push(format!("%env {name}={text}"), span);
+                Ok(())
+            }
+            _ if name == "TF_CONFIG" => Err(
+                "its text is not written out; set it by `%env TF_CONFIG=…`, without it a job of workers is SC0806"
+                    .to_owned(),
+            ),
+            _ => Err(format!("its text is not written out; `%env {name}=…` sets it")),
+        }
     }
 
     /// `model.bert.trainable = False`.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::see_whole;
+use super::callback::folder;
 use super::compile::Around;
 use super::thing::Thing;
 use super::{Translator, Why, text};
@@ -29,7 +31,7 @@ impl Translator<'_> {
             self.comments_before(statement.span.start);
             self.begin_models(statement);
             let before = self.translation.lines.len();
-            let free = self.translation.free.len();
+            let found = self.found();
             if let Some(name) = made_name(statement)
                 && moved.contains_key(&statement.span.start)
             {
@@ -38,18 +40,46 @@ impl Translator<'_> {
             }
             let wraps = matches!(moved.get(&statement.span.start), Some(Place::AroundCompile));
             let depth = self.depth;
-            if let Err(why) = self.statement(statement, wraps) {
-                self.depth = depth;
-                self.translation.free.truncate(free);
-                self.fail(statement, before, why);
+            let spread = self.spread_out(statement);
+            let statement = spread.as_ref().unwrap_or(statement);
+            let written = self
+                .written_out(statement)
+                .and_then(|()| self.statement(statement, wraps));
+            match written {
+                Ok(()) => self.account(statement),
+                Err(why) => {
+                    self.depth = depth;
+                    self.forget(&found);
+                    let why = self.missing_in(statement).unwrap_or(why);
+                    self.fail(statement, before, why);
+                }
             }
             self.comment_behind(statement, before);
         }
     }
 
+    /// How much was found so far: free names, what is left out, different and idle.
+    fn found(&self) -> [usize; 4] {
+        let it = &self.translation;
+        [it.free.len(), it.left.len(), it.notes.len(), it.idle.len()]
+    }
+
+    /// Of a statement that is left out, nothing else is to be read on the card.
+    fn forget(&mut self, [free, left, notes, idle]: &[usize; 4]) {
+        self.translation.free.truncate(*free);
+        self.translation.left.truncate(*left);
+        self.translation.notes.truncate(*notes);
+        self.translation.idle.truncate(*idle);
+    }
+
     /// What a statement that is not translated would have made is missing from here on.
     fn fail(&mut self, statement: &Statement, before: usize, why: Why) {
-        let is_comment = |line: &Line| line.is_comment;
+        let is_comment = |line: &Line| {
+            let is_of_us = ["// Not translated, ", "// SC0"]
+                .iter()
+                .any(|start| line.text.starts_with(start));
+            line.is_comment && !is_of_us
+        };
         let mut kept: Vec<Line> = self
             .translation
             .lines
@@ -63,6 +93,7 @@ impl Translator<'_> {
         self.skip_comments(statement.span.end);
         self.leave(statement.span, why);
         self.miss(statement);
+        self.miss_compiles(statement);
     }
 
     fn statement(&mut self, statement: &Statement, wraps: bool) -> Result<(), Why> {
@@ -83,6 +114,9 @@ impl Translator<'_> {
                 _ => Err("one value for several names is not translated".to_owned()),
             },
             StatementKind::Augment(target, op, value) => {
+                if let ("+", Some(added)) = (*op, self.add_callbacks(target, value)) {
+                    return added;
+                }
                 let name = target.name().ok_or("only names are changed in place")?;
                 let (left, right) = (self.typed(target)?, self.typed(value)?);
                 if left.kind != right.kind || !matches!(*op, "+" | "-" | "*") {
@@ -109,23 +143,62 @@ impl Translator<'_> {
             StatementKind::Class(it) => self.class(it, span),
             StatementKind::Return(_) => Err("`return` stands in a function only".to_owned()),
             StatementKind::Raise => Err("errors are values here: `?` returns one".to_owned()),
+            StatementKind::Assert(condition, text) => {
+                let condition = self.condition(condition)?.rust;
+                let text = match text {
+                    Some(text) => format!(", \"{{}}\", {}", self.value(text)?),
+                    None => String::new(),
+                };
+                self.push(format!("assert!({condition}{text});"), span);
+                Ok(())
+            }
+            StatementKind::Delete(targets) => self.delete(targets, span),
             StatementKind::Leave(word) => {
                 self.push(format!("{word};"), span);
                 Ok(())
             }
             StatementKind::Escape(command) => {
                 let is_install = command.contains("pip ") || command.contains("conda ");
-                match is_install {
-                    true => self.note(
-                        span,
-                        "nothing is installed: the names of the DSL are there from the start",
-                    ),
-                    false => self.note(span, "lines for IPython are not taken over"),
-                }
+                let why = match is_install {
+                    true => "nothing is installed: the names of the DSL are there from the start",
+                    false => "lines for IPython are not taken over",
+                };
+                self.idle(span, why);
                 Ok(())
             }
             StatementKind::Other(what) => Err(format!("{what} has no counterpart here")),
         }
+    }
+
+    /// `model.save("net.keras")`: a folder with the layers and their weights.
+    fn save(&mut self, model: &Value, call: &Call, span: CellSpan) -> Result<(), Why> {
+        let rust = self.model_name(model)?;
+        self.needs_compile(model)?;
+        let path = call.argument("filepath", 0).ok_or("it names no file")?;
+        let folder = match path.text() {
+            Some(path) => text::text(&folder(path)),
+            None => self.value(path)?,
+        };
+        self.note(
+            path.span,
+            format!("{folder} is a folder, which holds the layers with their weights; files of Keras are others"),
+        );
+        self.push(format!("{rust}.save({folder})?;"), span);
+        Ok(())
+    }
+
+    /// `del a, b`: the values end.
+    fn delete(&mut self, targets: &[Value], span: CellSpan) -> Result<(), Why> {
+        let mut written = Vec::new();
+        for target in targets {
+            let name = target.name().ok_or("only names are deleted here")?;
+            self.keeps_outside(name)?;
+            written.push(format!("drop({});", self.name(name)?.rust));
+        }
+        for line in written {
+            self.push(line, span);
+        }
+        Ok(())
     }
 
     /// A value alone: a call of something that acts.
@@ -133,6 +206,11 @@ impl Translator<'_> {
         let Some(call) = value.call() else {
             return self.shown(value, span);
         };
+        if let Some(why) = self.sets_up_python(value) {
+            see_whole(value);
+            self.idle(span, why);
+            return Ok(());
+        }
         if let Some(full) = self.names.full(&call.function) {
             return self.library_call(&full, call, span);
         }
@@ -197,6 +275,12 @@ impl Translator<'_> {
                 self.push_compile(object, &compiled, span);
                 Ok(())
             }
+            "append" | "extend"
+                if let Some(value) = call.argument("object", 0)
+                    && let Some(added) = self.add_callbacks(object, value) =>
+            {
+                added
+            }
             "summary" => {
                 let model = self.model_name(object)?;
                 self.push(format!("println!(\"{{}}\", {model}.summary());"), span);
@@ -214,13 +298,15 @@ impl Translator<'_> {
             }
             "save_pretrained" => {
                 let model = self.model_name(object)?;
+                self.needs_compile(object)?;
                 let folder = call.argument("save_directory", 0).ok_or("it names no folder")?;
                 let folder = self.value(folder)?;
                 self.push(format!("{model}.save_pretrained({folder})?;"), span);
                 Ok(())
             }
-            "save" | "save_weights" | "load_weights" => Err(
-                "`checkpoint = \"folder\"` of `fit!` saves the weights, `model.save_pretrained(\"folder\")?` those of BERT".to_owned(),
+            "save" | "save_weights" => self.save(object, call, span),
+            "load_weights" => Err(
+                "`Sequential::load(\"folder\")?` loads a model with its weights, and `from_pretrained` those of BERT".to_owned(),
             ),
             _ => self.shown(value, span),
         }

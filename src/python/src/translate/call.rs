@@ -1,9 +1,12 @@
 //! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
 
+use super::arguments::{is_float, is_int, see_whole};
+use super::callback::folder;
 use super::number::Typed;
-use super::pretrained::POINTER;
+use super::pretrained::{POINTER, is_config};
 use super::source::Loaded;
-use super::thing::{CallbackKind, Pipeline, Splits, Thing};
+use super::steps::SPLIT;
+use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
@@ -22,6 +25,7 @@ impl Translator<'_> {
             && super::tape::is_zero(call)
         {
             // The sum of gradients that `fit!` makes for itself.
+            see_whole(value);
             return Ok((String::new(), Thing::Folded));
         }
         if self.is_data(value) || self.loaded_name(value) {
@@ -50,6 +54,10 @@ impl Translator<'_> {
                 let rust = match (&value.kind, &thing) {
                     (Kind::Name(_), Thing::Int(_) | Thing::Float | Thing::Bool) => typed.rust,
                     (Kind::Name(_), _) => format!("{}.clone()", typed.rust),
+                    // The values of a history, or an element of a list, stay where they are.
+                    (Kind::Index(..), Thing::Value) if typed.rust.ends_with(']') => {
+                        format!("{}.clone()", typed.rust)
+                    }
                     _ => typed.rust,
                 };
                 Ok((rust, thing))
@@ -62,7 +70,10 @@ impl Translator<'_> {
         let (rust, thing) = self.made(value)?;
         match rust.is_empty() {
             true if matches!(thing, Thing::Folded) => Err("it has no counterpart here".to_owned()),
-            true => Err(format!("{} is no value of its own here", thing.word())),
+            true => Err(format!(
+                "{} becomes a part of the call that uses it, and no other value",
+                thing.word()
+            )),
             false => Ok(Typed::new(rust, thing.kind())),
         }
     }
@@ -109,8 +120,13 @@ impl Translator<'_> {
                 .chained(outputs)
                 .ok_or("its outputs are no chain of layers of this cell")?;
             let (layers, input) = found?;
+            // The chain of the outputs begins with them.
+            call.argument("inputs", 0);
             let (rust, facts) = self.sequential(layers, input, call.span)?;
             return Ok((rust, Thing::Model(facts)));
+        }
+        if full == "keras.load_model" {
+            return self.loaded_model(call);
         }
         if let Some(class) = full.strip_prefix("keras.layers.") {
             let class = class.rsplit('.').next().unwrap_or_default().to_owned();
@@ -136,9 +152,12 @@ impl Translator<'_> {
             let kind = self.callback(full, call)?;
             let rust = match &kind {
                 CallbackKind::Element(rust) => rust.clone(),
-                CallbackKind::Checkpoint(_) => String::new(),
+                CallbackKind::Arguments(_) => String::new(),
             };
             return Ok((rust, Thing::Callback(kind)));
+        }
+        if is_config(full) {
+            return Ok((String::new(), Thing::Config(Box::new(self.config(call)?))));
         }
         if let Some(class) = full
             .strip_prefix("transformers.")
@@ -149,6 +168,29 @@ impl Translator<'_> {
         self.other_library(full, call)
     }
 
+    /// `tf.keras.models.load_model("net.keras")`.
+    fn loaded_model(&mut self, call: &Call) -> Result<Made, Why> {
+        let path = call.argument("filepath", 0).ok_or("it names no file")?;
+        let folder = match path.text() {
+            Some(path) => text::text(&folder(path)),
+            None => self.value(path)?,
+        };
+        self.note(
+            path.span,
+            "`load` reads what `model.save` has written here, and `compile!` sets its loss and optimizer again; files of Keras are others",
+        );
+        let facts = ModelFacts {
+            span: call.span,
+            is_bert: false,
+            activation: None,
+            outputs: None,
+            is_built: true,
+            scope: self.scopes.last().cloned(),
+            compiled: None,
+        };
+        Ok((format!("Sequential::load({folder})?"), Thing::Model(facts)))
+    }
+
     fn other_library(&mut self, full: &str, call: &Call) -> Result<Made, Why> {
         let first = full.split('.').next().unwrap_or_default();
         let is_array = matches!(
@@ -157,14 +199,16 @@ impl Translator<'_> {
         );
         if let (true, Some(list)) = (
             is_array,
-            call.arguments.first().filter(|it| it.elements().is_some()),
+            call.argument("value", 0)
+                .filter(|it| it.elements().is_some()),
         ) {
-            return Ok((self.value(list)?, Thing::List));
+            return self.array_of(list, call);
         }
         if full == "tensorflow.data.Options" {
             return Ok((String::new(), Thing::Options(None)));
         }
         if full.ends_with(".list_physical_devices") || full.ends_with(".list_logical_devices") {
+            call.see_all();
             self.note(
                 call.span,
                 "`devices()` lists the devices; a strategy takes all of the best kind",
@@ -179,9 +223,13 @@ impl Translator<'_> {
                  the run"
                     .to_owned()
             }
+            "numpy" if full.ends_with(".argmax") => {
+                "predictions have their classes: `model.predict(…)?.labels()`".to_owned()
+            }
             "numpy" => "there is no numpy here; `make_classification(rows, features, classes, seed)?` and \
                         `make_regression(rows, features, seed)?` make data to try"
                 .to_owned(),
+            "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
             "pandas" => "there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file, `csv_with` names its columns".to_owned(),
             "keras" if full.starts_with("keras.datasets.") => {
                 let name = full.split('.').nth(2).unwrap_or_default();
@@ -203,15 +251,14 @@ impl Translator<'_> {
             return Err("the call is not translated".to_owned());
         };
         match self.things.get(name).cloned() {
-            Some(Thing::Builder(facts)) => {
+            Some(Thing::Builder(facts, parameters)) => {
                 let mut values = Vec::new();
-                for argument in &call.arguments {
-                    values.push(self.value(argument)?);
+                for (place, (name, default)) in parameters.iter().enumerate() {
+                    let given = call.argument(name, place).or(default.as_ref());
+                    let given = given.ok_or_else(|| format!("it gets no `{name}`"))?;
+                    values.push(self.value(given)?);
                 }
-                for keyword in &call.keywords {
-                    values.push(self.value(&keyword.value)?);
-                }
-                let facts = super::thing::ModelFacts {
+                let facts = ModelFacts {
                     scope: self.scopes.last().cloned(),
                     span: call.span,
                     ..facts
@@ -239,6 +286,32 @@ impl Translator<'_> {
                 Err(format!("what `{name}(…)` makes is not known from the cell"))
             }
         }
+    }
+
+    /// An array that is written out. Numbers of a type of floats have a point here, and other types are not known.
+    fn array_of(&mut self, list: &Value, call: &Call) -> Result<Made, Why> {
+        let dtype = call.argument("dtype", 1).map(|it| (it, is_float(it)));
+        let rust = match dtype {
+            None => self.value(list)?,
+            Some((_, true)) => {
+                let floats = list
+                    .elements()
+                    .map(|all| all.iter().map(as_float).collect::<Option<Vec<Value>>>());
+                match floats.flatten() {
+                    Some(all) => self.value(&Value {
+                        span: list.span,
+                        kind: Kind::List(all),
+                    })?,
+                    None => self.value(list)?,
+                }
+            }
+            Some((given, false)) if is_int(given) => self.value(list)?,
+            Some(_) => return Err("its `dtype` has no counterpart here".to_owned()),
+        };
+        if let Some(given) = call.written("dtype", 1) {
+            self.idle(given, "numbers with a point are float32, others whole");
+        }
+        Ok((rust, Thing::List))
     }
 
     fn made_by_method(&mut self, object: &Value, method: &str, call: &Call) -> Result<Made, Why> {
@@ -299,4 +372,17 @@ impl Translator<'_> {
             false => data.rust.clone(),
         }
     }
+}
+
+/// A whole number with a point; `None` where it is no number.
+fn as_float(value: &Value) -> Option<Value> {
+    let kind = match &value.kind {
+        Kind::Int(number) => Kind::Float(format!("{number}.0")),
+        Kind::Float(number) => Kind::Float(number.clone()),
+        _ => return None,
+    };
+    Some(Value {
+        span: value.span,
+        kind,
+    })
 }

@@ -1,8 +1,44 @@
 //! Callbacks.
 
+use stratoscope_diagnostics::CellSpan;
+
+use super::arguments::without_effect;
 use super::thing::{CallbackKind, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
+
+/// What `EarlyStopping` and `ModelCheckpoint` monitor unless they name something else.
+const VALIDATION_LOSS: &str = "val_loss";
+
+/// The arguments of a callback, with or without a name: their names, values and places.
+type Given<'c> = Vec<(&'c str, &'c Value, CellSpan)>;
+
+/// The arguments of a call by the names of its parameters in their order.
+fn given<'c>(call: &'c Call, names: &[&'static str]) -> Result<Given<'c>, Why> {
+    call.see_all();
+    if call.arguments.len() > names.len() {
+        return Err("the arguments of the callback are not all named".to_owned());
+    }
+    let unnamed = names.iter().zip(&call.arguments);
+    let unnamed = unnamed.map(|(name, value)| (*name, value, value.span));
+    let named = call.keywords.iter();
+    let named = named.map(|it| (it.name.as_str(), &it.value, it.span));
+    Ok(unnamed.chain(named).collect())
+}
+
+/// Whether a value is the better the lower it is.
+fn is_better_low(monitored: &str) -> bool {
+    let low = [
+        "loss",
+        "error",
+        "mse",
+        "mae",
+        "rmse",
+        "perplexity",
+        "crossentropy",
+    ];
+    low.iter().any(|it| monitored.contains(it))
+}
 
 impl Translator<'_> {
     /// `tf.keras.callbacks.EarlyStopping(…)`.
@@ -10,66 +46,131 @@ impl Translator<'_> {
         let name = full.rsplit('.').next().unwrap_or_default();
         match name {
             "EarlyStopping" => self.early_stopping(call),
-            "ModelCheckpoint" => {
-                let path = call.argument("filepath", 0).ok_or("it names no file")?;
-                let path = path
-                    .text()
-                    .ok_or("the file of the checkpoint is not written out")?;
-                let folder = folder(path);
-                self.note(
-                    call.span,
-                    format!(
-                        "`checkpoint` names a folder: the weights of the last epoch are in `{folder}/last`, those of the \
-                         best one in `{folder}/best`"
-                    ),
-                );
-                Ok(CallbackKind::Checkpoint(text::text(&folder)))
-            }
+            "ModelCheckpoint" => self.model_checkpoint(call),
             "History" | "ProgbarLogger" | "TerminateOnNaN" | "BaseLogger" => {
-                Err(format!("`fit!` does what `{name}` does without it"))
+                call.see_all();
+                self.idle(call.span, "`fit!` does it without a callback");
+                Ok(CallbackKind::Arguments(Vec::new()))
             }
             "CSVLogger" => self.log("CsvLogger", "filename", None, call),
             "TensorBoard" => self.log("TensorBoard", "log_dir", Some("logs"), call),
             "ReduceLROnPlateau" | "LearningRateScheduler" => Err(format!(
-                "there is no `{name}` here; a schedule is given to the optimizer, such as `warmup_linear(5e-5, 0.1)`"
+                "there is no `{name}` here, and the learning rate stays what the optimizer sets; a schedule is given to the \
+                 optimizer, such as `warmup_linear(5e-5, 0.1)`"
             )),
+            "LambdaCallback" => Err(
+                "a function is a callback by itself here: `on_epoch_end(|epoch| …)` is called after each epoch"
+                    .to_owned(),
+            ),
             other => Err(format!("there is no callback `{other}` here")),
         }
     }
 
-    /// A callback that writes to the path of one argument; of the others nothing is taken over, and that is noted.
+    /// A path: a text, or the name of one.
+    fn path(&mut self, value: &Value) -> Result<String, Why> {
+        let is_text = value
+            .name()
+            .is_some_and(|name| matches!(self.things.get(name), Some(Thing::Text)));
+        match value.text() {
+            Some(path) => Ok(text::text(path)),
+            None if is_text => self.value(value),
+            None => Err("its path is not written out".to_owned()),
+        }
+    }
+
+    /// A callback that writes to the path of one argument; the others are named.
     fn log(
         &mut self,
         name: &str,
-        argument: &str,
+        argument: &'static str,
         usual: Option<&str>,
         call: &Call,
     ) -> Result<CallbackKind, Why> {
-        let path = match (call.argument(argument, 0), usual) {
-            (Some(path), _) => path
-                .text()
-                .ok_or("the path of the log is not written out")?,
-            (None, Some(usual)) => usual,
-            (None, None) => return Err("it names no file".to_owned()),
-        };
-        if call.arguments.len() > 1 || call.keywords.iter().any(|it| it.name != argument) {
-            self.note(
-                call.span,
-                format!("`{name}` writes losses, metrics and rates; it has no other arguments"),
-            );
+        let mut path = usual.map(text::text);
+        for (given, value, span) in given(call, &[argument])? {
+            match without_effect(given, value) {
+                _ if given == argument => path = Some(self.path(value)?),
+                Some(why) => self.idle(span, why),
+                None => self.leave(span, format!("`{name}` writes losses, metrics and rates")),
+            }
         }
-        Ok(CallbackKind::Element(format!(
-            "{name}::new({})?",
-            text::text(path)
-        )))
+        let path = path.ok_or("it names no file")?;
+        Ok(CallbackKind::Element(format!("{name}::new({path})?")))
+    }
+
+    /// `checkpoint` and `every` of `fit!`.
+    fn model_checkpoint(&mut self, call: &Call) -> Result<CallbackKind, Why> {
+        let names = [
+            "filepath",
+            "monitor",
+            "verbose",
+            "save_best_only",
+            "save_weights_only",
+            "mode",
+            "save_freq",
+        ];
+        let mut arguments = Vec::new();
+        for (name, value, span) in given(call, &names)? {
+            match (name, &value.kind) {
+                ("filepath", Kind::Text(path)) => {
+                    let folder = folder(path);
+                    self.note(
+                        call.span,
+                        format!(
+                            "`checkpoint` names a folder: the weights of the last epoch are in `{folder}/last`, those of \
+                             the best one in `{folder}/best`"
+                        ),
+                    );
+                    arguments.insert(0, format!("checkpoint = {}", text::text(&folder)));
+                }
+                ("filepath", _) => {
+                    arguments.insert(0, format!("checkpoint = {}", self.path(value)?))
+                }
+                ("monitor", Kind::Text(it)) if it == VALIDATION_LOSS => {
+                    self.idle(span, "the best epoch is that of the lowest validation loss");
+                }
+                ("monitor", _) => self.leave(
+                    span,
+                    "the best epoch is that of the lowest validation loss, unless \
+                     `early_stopping = EarlyStopping::new().monitor(…)` names another value",
+                ),
+                ("mode", Kind::Text(it)) if it == "auto" || it == "min" => {
+                    self.idle(span, "a loss is the better the lower it is");
+                }
+                ("save_freq", Kind::Text(it)) if it == "epoch" => {
+                    self.idle(span, "it is written after every epoch");
+                }
+                ("save_freq", Kind::Int(_) | Kind::Name(_)) => {
+                    self.note(
+                        span,
+                        "`every` counts optimizer steps; at each a complete checkpoint is written",
+                    );
+                    arguments.push(format!("every = {}", self.value(value)?));
+                }
+                ("save_best_only" | "save_weights_only", _) => {
+                    self.idle(
+                        span,
+                        "the best and the last epoch are stored, with all that loads them",
+                    );
+                }
+                ("period", Kind::Int(it)) if it == "1" => {
+                    self.idle(span, "it is written after every epoch");
+                }
+                _ => match without_effect(name, value) {
+                    Some(why) => self.idle(span, why),
+                    None => self.leave(span, format!("`checkpoint` has no `{name}` here")),
+                },
+            }
+        }
+        match arguments.first() {
+            Some(first) if first.starts_with("checkpoint") => {
+                Ok(CallbackKind::Arguments(arguments))
+            }
+            _ => Err("it names no file".to_owned()),
+        }
     }
 
     fn early_stopping(&mut self, call: &Call) -> Result<CallbackKind, Why> {
-        if call.has_starred {
-            return Err("the arguments of the callback are not written out".to_owned());
-        }
-        let mut written = "EarlyStopping::new()".to_owned();
-        let mut restores = false;
         let names = [
             "monitor",
             "min_delta",
@@ -79,38 +180,60 @@ impl Translator<'_> {
             "baseline",
             "restore_best_weights",
         ];
-        if call.arguments.len() > names.len() {
-            return Err("the arguments of the callback are not all named".to_owned());
-        }
-        let mut values: Vec<(&str, &Value)> = names.iter().copied().zip(&call.arguments).collect();
-        for keyword in &call.keywords {
-            values.push((keyword.name.as_str(), &keyword.value));
-        }
-        for (name, value) in values {
+        let mut written = "EarlyStopping::new()".to_owned();
+        let (mut restores, mut monitored) = (false, VALIDATION_LOSS.to_owned());
+        let mut mode = None;
+        for (name, value, span) in given(call, &names)? {
             match name {
                 "monitor" => {
                     let monitor = value
                         .text()
                         .ok_or("what it monitors is not written as a text")?;
-                    let monitor = monitor
+                    monitored = monitor
                         .replace("_acc", "_accuracy")
                         .replace("_accuracyuracy", "_accuracy");
-                    written += &format!(".monitor({})", text::text(&monitor));
+                    written += &format!(".monitor({})", text::text(&monitored));
                 }
                 "patience" => {
                     // Keras stops after the same epoch with 0 as with 1, which is the least here.
                     let patience = match self.integer(value) {
-                        Some(0) => "1".to_owned(),
+                        Some(0) => {
+                            self.idle(span, "as in Keras, 0 stops after the same epoch as 1");
+                            "1".to_owned()
+                        }
                         _ => self.value(value)?,
                     };
                     written += &format!(".patience({patience})");
                 }
                 "min_delta" => written += &format!(".min_delta({})", self.float(value)?),
-                "restore_best_weights" => restores = value.kind == Kind::Bool(true),
-                "verbose" | "name" => {}
-                "mode" if matches!(value.text(), Some("auto" | "min" | "max")) => {}
-                _ if value.kind == Kind::None => {}
-                other => return Err(format!("`EarlyStopping` has no `{other}` here")),
+                "restore_best_weights" => match value.kind {
+                    Kind::Bool(given) => {
+                        restores = given;
+                        if given {
+                            self.idle(span, "the best weights are restored by default");
+                        }
+                    }
+                    _ => return Err(format!("`{name}` is not written as `True` or `False`")),
+                },
+                "mode" => mode = Some((value.text().unwrap_or_default(), span)),
+                _ => match without_effect(name, value) {
+                    Some(why) => self.idle(span, why),
+                    None => return Err(format!("`EarlyStopping` has no `{name}` here")),
+                },
+            }
+        }
+        if let Some((mode, span)) = mode {
+            let is_low = is_better_low(&monitored);
+            match mode {
+                "auto" => self.idle(span, "the direction follows from what is monitored"),
+                "min" | "max" if is_low == (mode == "min") => {
+                    self.idle(span, "the direction follows from what is monitored");
+                }
+                _ => {
+                    let word = if is_low { "lower" } else { "higher" };
+                    let why = format!("`{monitored}` is the better the {word} it is here");
+                    self.leave(span, why);
+                }
             }
         }
         if !restores {
@@ -119,44 +242,72 @@ impl Translator<'_> {
         Ok(CallbackKind::Element(written))
     }
 
-    /// The argument `callbacks` as arguments of `fit!`.
-    pub(crate) fn callbacks(&mut self, value: &Value) -> Vec<String> {
+    /// The callbacks of a list; those that are not here are named and left out, the others stay.
+    pub(crate) fn listed_callbacks(&mut self, value: &Value) -> Vec<CallbackKind> {
+        if let Kind::Binary(left, "+", right) = &value.kind {
+            let mut all = self.listed_callbacks(left);
+            all.extend(self.listed_callbacks(right));
+            return all;
+        }
         let one = [value.clone()];
         let values = value.elements().unwrap_or(&one).to_vec();
-        let (mut elements, mut arguments) = (Vec::new(), Vec::new());
+        let mut kinds = Vec::new();
         for value in &values {
-            let kind = match value.name().and_then(|name| self.things.get(name)) {
-                Some(Thing::Callback(kind)) => {
-                    // A callback by its name, as its own line has made it.
-                    match kind {
-                        CallbackKind::Element(made) => value.name().map(|it| {
-                            // Those that write to a file cannot be cloned.
-                            let is_copied =
-                                made.starts_with("EarlyStopping") && self.is_moved_again(it);
-                            let copy = if is_copied { ".clone()" } else { "" };
-                            CallbackKind::Element(text::name(it) + copy)
-                        }),
-                        kind => Some(kind.clone()),
-                    }
-                    .ok_or(String::new())
+            let thing = value.name().and_then(|name| self.things.get(name).cloned());
+            let found = match (thing, value.name()) {
+                (Some(Thing::Callbacks(all)), _) => {
+                    kinds.extend(all);
+                    continue;
                 }
-                Some(Thing::Missing(_)) => Err(value
-                    .name()
-                    .and_then(|name| self.missing(name))
-                    .unwrap_or_default()),
-                _ => match self.names.called(value).zip(value.call()) {
-                    Some((full, call)) if full.starts_with("keras.callbacks.") => {
-                        self.callback(&full, call)
-                    }
-                    _ => Err("it is no callback that is known from the cell".to_owned()),
-                },
+                // A callback by its name, as its own line has made it.
+                (Some(Thing::Callback(CallbackKind::Element(made))), Some(name)) => {
+                    // Those that write to a file cannot be cloned.
+                    let is_copied = made.starts_with("EarlyStopping") && self.is_moved_again(name);
+                    let copy = if is_copied { ".clone()" } else { "" };
+                    Ok(CallbackKind::Element(text::name(name) + copy))
+                }
+                (Some(Thing::Callback(kind)), _) => Ok(kind),
+                _ => self.called_callback(value),
             };
-            match kind {
-                Ok(CallbackKind::Element(element)) => elements.push(element),
-                Ok(CallbackKind::Checkpoint(folder)) => {
-                    arguments.push(format!("checkpoint = {folder}"))
-                }
+            match found {
+                Ok(kind) => kinds.push(kind),
                 Err(why) => self.leave(value.span, why),
+            }
+        }
+        kinds
+    }
+
+    fn called_callback(&mut self, value: &Value) -> Result<CallbackKind, Why> {
+        let mut missing = None;
+        value.visit(&mut |inner| {
+            missing = missing
+                .take()
+                .or(inner.name().and_then(|name| self.missing(name)));
+        });
+        if let Some(why) = missing {
+            return Err(why);
+        }
+        match self.names.called(value).zip(value.call()) {
+            Some((full, call)) if full.starts_with("keras.callbacks.") => {
+                self.callback(&full, call)
+            }
+            _ => Err("it is no callback that is known from the cell".to_owned()),
+        }
+    }
+
+    /// The argument `callbacks` as arguments of `fit!`.
+    pub(crate) fn callbacks(&mut self, value: &Value) -> Vec<String> {
+        let (mut elements, mut arguments) = (Vec::new(), Vec::new());
+        for kind in self.listed_callbacks(value) {
+            match kind {
+                CallbackKind::Element(element) => elements.push(element),
+                CallbackKind::Arguments(more) if arguments.is_empty() || more.is_empty() => {
+                    arguments.extend(more);
+                }
+                CallbackKind::Arguments(_) => self.leave(
+                    value.span,
+                    "`fit!` writes one folder of checkpoints: the second `ModelCheckpoint` is left out",
+                ),
             }
         }
         if !elements.is_empty() {
@@ -164,10 +315,37 @@ impl Translator<'_> {
         }
         arguments
     }
+
+    /// Whether a value is a list of callbacks, or is given to `callbacks`.
+    pub(crate) fn is_list_of_callbacks(&self, name: &str, value: &Value) -> bool {
+        let Some(elements) = value.elements() else {
+            return false;
+        };
+        let is_of_keras = |it: &Value| {
+            let full = self.names.called(it);
+            full.is_some_and(|full| full.starts_with("keras.callbacks."))
+        };
+        self.roles.get(name).is_some_and(|role| role == "callbacks")
+            || elements.iter().any(is_of_keras)
+    }
+
+    /// `calls.append(EarlyStopping())`, `calls += […]`: `None` where it is no list of callbacks.
+    pub(crate) fn add_callbacks(&mut self, list: &Value, more: &Value) -> Option<Result<(), Why>> {
+        let name = list.name()?;
+        let Some(Thing::Callbacks(mut all)) = self.things.get(name).cloned() else {
+            return None;
+        };
+        if let Err(why) = self.keeps_outside(name) {
+            return Some(Err(why));
+        }
+        all.extend(self.listed_callbacks(more));
+        self.things.insert(name.to_owned(), Thing::Callbacks(all));
+        Some(Ok(()))
+    }
 }
 
 /// A folder by the name of a checkpoint file: `best.keras` is `best`.
-fn folder(path: &str) -> String {
+pub(crate) fn folder(path: &str) -> String {
     let plain = path.split('{').next().unwrap_or_default();
     let plain = plain.trim_end_matches(['-', '_', '.', '/']);
     let plain = plain.strip_suffix(".weights.h5").unwrap_or(plain);

@@ -43,7 +43,7 @@ impl Translator<'_> {
     }
 
     fn applied(&mut self, layer: Layer, call: &Call) -> Result<(Vec<Layer>, Option<String>), Why> {
-        let input = call.arguments.first().ok_or("the layer gets nothing")?;
+        let input = call.argument("inputs", 0).ok_or("the layer gets nothing")?;
         let (mut layers, shape) = match self.chained(input) {
             Some(found) => found?,
             None => {
@@ -77,6 +77,13 @@ impl Translator<'_> {
 
     /// `tf.keras.Input(shape=(100,))`.
     fn input(&mut self, call: &Call) -> Result<(Vec<Layer>, Option<String>), Why> {
+        for keyword in call.keywords.iter().filter(|it| it.name == "dtype") {
+            call.keyword("dtype");
+            self.idle(
+                keyword.span,
+                "an `Embedding` reads whole numbers, other layers float32",
+            );
+        }
         if let Some(batches) = call.keyword("batch_shape") {
             return Ok((Vec::new(), Some(self.shape_of_batches(&batches.value)?)));
         }

@@ -19,6 +19,9 @@ pub(crate) enum Around {
     Dropped,
 }
 
+/// What `None` for an argument says.
+pub(crate) const DEFAULT: &str = "`None` is the default";
+
 impl Translator<'_> {
     /// `compile!(model, …)` without its `?`.
     pub(crate) fn compile(
@@ -27,9 +30,7 @@ impl Translator<'_> {
         call: &Call,
         around: Around,
     ) -> Result<String, Why> {
-        if call.has_starred {
-            return Err("the arguments of `compile` are not written out".to_owned());
-        }
+        call.see_all();
         let rust = self.model_name(model)?;
         let facts = self.facts(model);
         let mut parts = Vec::new();
@@ -49,6 +50,7 @@ impl Translator<'_> {
         let mut loss = None;
         for (name, value, keyword) in &given {
             if value.kind == Kind::None {
+                self.idle(keyword.map_or(value.span, |it| it.span), DEFAULT);
                 continue;
             }
             match name.as_str() {
@@ -70,7 +72,11 @@ impl Translator<'_> {
         }
         let has_optimizer = parts.iter().any(|it| it.starts_with("optimizer"));
         if !has_optimizer {
-            return Err("it names no optimizer; Keras's default is `RMSprop::new(1e-3)`, a rate far above BERT's".to_owned());
+            self.note(
+                call.span,
+                "it names no optimizer: Keras's default is `RMSprop::new(1e-3)`; BERT's rates are near 5e-5",
+            );
+            parts.push("optimizer = RMSprop::new(1e-3)".to_owned());
         }
         self.loss_of(call, &facts, loss, &mut parts);
         self.outside(model, call, &facts);
@@ -92,6 +98,9 @@ impl Translator<'_> {
     /// Adds the `compile!` of a model to the cell.
     pub(crate) fn push_compile(&mut self, model: &Value, compiled: &str, span: CellSpan) {
         let line = self.translation.lines.len();
+        if let Some(name) = model.name() {
+            self.uncompiled.remove(name);
+        }
         if let Some(Thing::Model(facts)) = model.name().and_then(|it| self.things.get_mut(it))
             && let Some(compiled) = &mut facts.compiled
         {
@@ -176,6 +185,7 @@ impl Translator<'_> {
         let rust = self.value(value)?;
         let steps = self.integer(value);
         let in_scope = !self.scopes.is_empty()
+            || self.of_scope
             || facts.as_ref().is_some_and(|facts| facts.scope.is_some())
             || (facts.is_none() && self.names_a_strategy());
         let written = format!("steps_per_execution = {rust}");
@@ -190,10 +200,8 @@ impl Translator<'_> {
             Around::Dropped => vec![written, "drop_unsupported = true".to_owned()],
             Around::Shown => vec![written],
             Around::Plain => {
-                self.correct(
-                    call.span,
-                    format!("SC0102: `{written}` is left out, since no strategy is active"),
-                );
+                let text = format!("`{written}` is left out, since no strategy is active");
+                self.correct(call.span, "SC0102", text);
                 Vec::new()
             }
         })
@@ -207,10 +215,10 @@ impl Translator<'_> {
             .any(|kind| kind.ends_with("Strategy"))
     }
 
-    /// A correction, in the cell and beside it.
-    pub(crate) fn correct(&mut self, span: CellSpan, text: String) {
-        self.push_alone(format!("// {text}."));
-        self.note(span, text);
+    /// A correction by a rule, in the cell and beside it.
+    pub(crate) fn correct(&mut self, span: CellSpan, code: &str, text: String) {
+        self.push_alone(format!("// {code}: {text}."));
+        self.note(span, format!("{text} ({code})"));
     }
 
     /// An argument that is not in the table: misspelt, of another call, or one of Keras that is not here.
@@ -228,17 +236,16 @@ impl Translator<'_> {
                 if let Some(meant) = meant
                     && let Ok(value) = self.meant_value(meant, &keyword.value)
                 {
-                    self.correct(
-                        keyword.span,
-                        format!("{code}: `{}` is written `{meant}`", keyword.name),
-                    );
+                    let text = match arguments::translated(call, &keyword.name) {
+                        Some(_) => format!("`{}` is called `{meant}` here", keyword.name),
+                        None => format!("typo `{}` corrected to `{meant}`", keyword.name),
+                    };
+                    self.correct(keyword.span, &code, text);
                     parts.push(format!("{meant} = {value}"));
                     return;
                 }
-                self.correct(
-                    keyword.span,
-                    format!("{code}: `{}` is left out", keyword.name),
-                );
+                let text = format!("`{}` is left out", keyword.name);
+                self.correct(keyword.span, &code, text);
             }
             Err(why) => self.leave_argument(keyword, why),
         }
@@ -260,6 +267,10 @@ impl Translator<'_> {
 
     /// SC0201: a model that was made outside of the scope of a strategy that exists.
     fn outside(&mut self, model: &Value, call: &Call, facts: &Option<ModelFacts>) {
+        // A function that is called in the scope builds and compiles there.
+        if self.of_scope {
+            return;
+        }
         let (Some(facts), Some(strategy)) = (facts, self.strategies.last().cloned()) else {
             return;
         };

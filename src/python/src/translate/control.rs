@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::see_whole;
 use super::number::Type;
 use super::thing::Thing;
 use super::{Translator, Why, text};
@@ -18,6 +19,15 @@ impl Translator<'_> {
         body: &[Statement],
         span: CellSpan,
     ) -> Result<(), Why> {
+        let is_open = |(value, _): &(Value, Option<Value>)| {
+            value.call().and_then(|call| call.function.name()) == Some("open")
+        };
+        if items.iter().any(is_open) {
+            return Err(
+                "`std::fs::read_to_string(\"…\")?` reads a text, `std::fs::write(\"…\", text)?` writes one"
+                    .to_owned(),
+            );
+        }
         let [(value, None)] = items else {
             return Err("`with` is translated for `strategy.scope()`".to_owned());
         };
@@ -120,14 +130,13 @@ impl Translator<'_> {
         body: &[Statement],
     ) -> Result<(), Why> {
         if only_configures(body) {
-            self.note(
-                statement.span,
-                "nothing to write: memory of a GPU is taken as it is needed",
-            );
+            see_whole(items);
+            self.idle(statement.span, "memory of a GPU is taken as it is needed");
             self.skip_comments(statement.span.end);
             return Ok(());
         }
         if let Some(tape) = self.tape_in(body) {
+            see_whole(items);
             return self.tape_loop(statement, items, body, tape);
         }
         let (pattern, list, kinds) = self.iterated(target, items)?;
@@ -155,6 +164,7 @@ impl Translator<'_> {
             .filter(|name| !self.names.has(name));
         match (target.name(), called, call) {
             (Some(name), Some("range"), Some(call)) => {
+                call.see_all();
                 let bounds = self.range(call.arguments.as_slice())?;
                 let pattern = match self.uses.get(name).is_some_and(|uses| *uses > 1) {
                     true => text::name(name),
@@ -171,6 +181,7 @@ impl Translator<'_> {
                 let (Kind::Tuple(names), [list]) = (&target.kind, call.arguments.as_slice()) else {
                     return Err("this `enumerate` is not translated".to_owned());
                 };
+                call.see_all();
                 let [index, item] = names.as_slice() else {
                     return Err("this `enumerate` is not translated".to_owned());
                 };
@@ -248,10 +259,11 @@ impl Translator<'_> {
         span: CellSpan,
     ) -> Result<(), Why> {
         if branches.iter().all(|(_, body)| only_configures(body)) {
-            self.note(
-                span,
-                "nothing to write: memory of a GPU is taken as it is needed",
-            );
+            branches
+                .iter()
+                .filter_map(|(it, _)| it.as_ref())
+                .for_each(see_whole);
+            self.idle(span, "memory of a GPU is taken as it is needed");
             self.skip_comments(span.end);
             return Ok(());
         }

@@ -140,12 +140,16 @@ impl Translator<'_> {
             return Ok(None);
         }
         let length = self.length_of(call)?;
+        // What it reads are the columns of the data set.
+        call.argument("text", 0);
+        call.argument("text_pair", 1);
+        self.account_value(value);
         Ok(Some((Some(length), call.span)))
     }
 
     /// `tf.data.Dataset.from_tensor_slices(…)`.
     fn slices(&mut self, call: &Call) -> Result<Pipeline, Why> {
-        let given = call.arguments.first().ok_or("it gets no data")?;
+        let given = call.argument("tensors", 0).ok_or("it gets no data")?;
         let mut data = match &given.kind {
             Kind::Tuple(values) => match values.as_slice() {
                 [x, y] => self.data_of(x, Some(y))?,
@@ -208,7 +212,7 @@ impl Translator<'_> {
     /// Encodings by their name, `dict(encodings)` or the call of the tokenizer.
     pub(crate) fn encodings_of(&mut self, value: &Value) -> Option<Thing> {
         let inner = match value.call() {
-            Some(call) if call.function.name() == Some("dict") => call.arguments.first()?,
+            Some(call) if call.function.name() == Some("dict") => call.argument("mapping", 0)?,
             _ => value,
         };
         let inner = match &inner.kind {

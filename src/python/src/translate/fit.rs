@@ -1,24 +1,18 @@
 //! `model.fit(…)`, `model.evaluate(…)`, `model.predict(…)`.
 
-use stratoscope_diagnostics::arguments;
+use stratoscope_diagnostics::{CellSpan, arguments};
 
+use super::arguments::without_effect;
+use super::compile::DEFAULT;
 use super::thing::{Pipeline, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
-
-/// Arguments of Keras's `fit` and `evaluate` that set nothing here.
-const NOTHING: &[&str] = &[
-    "workers",
-    "use_multiprocessing",
-    "max_queue_size",
-    "validation_batch_size",
-    "return_dict",
-];
 
 impl Translator<'_> {
     /// `fit!(model, data, …)` without its `?`.
     pub(crate) fn fit(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
+        self.needs_compile(model)?;
         let names = [
             "x",
             "y",
@@ -41,6 +35,7 @@ impl Translator<'_> {
     /// `evaluate!(model, data, …)` without its `?`.
     pub(crate) fn evaluate(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
+        self.needs_compile(model)?;
         let names = [
             "x",
             "y",
@@ -60,9 +55,7 @@ impl Translator<'_> {
         call: &Call,
         names: &[&str],
     ) -> Result<String, Why> {
-        if call.has_starred {
-            return Err(format!("the arguments of `{name}` are not written out"));
-        }
+        call.see_all();
         if call.arguments.len() > names.len() {
             return Err(format!("the arguments of `{name}` are not all named"));
         }
@@ -82,23 +75,33 @@ impl Translator<'_> {
         let mut parts = Vec::new();
         for (place, value) in call.arguments.iter().enumerate().skip(2) {
             if let Some(argument) = names.get(place).filter(|it| !is_data(it)) {
-                self.fit_argument(name, argument, value, &mut parts)?;
+                match value.kind {
+                    Kind::None => self.idle(value.span, DEFAULT),
+                    _ => self.fit_argument(name, argument, value, value.span, &mut parts)?,
+                }
             }
         }
         for keyword in &call.keywords {
             let argument = keyword.name.as_str();
-            if is_data(argument) || keyword.value.kind == Kind::None {
+            if keyword.value.kind == Kind::None {
+                self.idle(keyword.span, DEFAULT);
+                continue;
+            }
+            if is_data(argument) {
                 continue;
             }
             let is_known = names.contains(&argument)
-                || NOTHING.contains(&argument)
+                || without_effect(argument, &keyword.value).is_some()
                 || arguments::call(name)
                     .is_some_and(|table| arguments::find(table.arguments, argument).is_some());
             match is_known {
-                true => self.fit_argument(name, argument, &keyword.value, &mut parts)?,
+                true => {
+                    self.fit_argument(name, argument, &keyword.value, keyword.span, &mut parts)?;
+                }
                 false => self.argument_of(name, keyword, &mut parts),
             }
         }
+        self.set_by_data(call, names, &data);
         self.of_pipeline(name, &data, &mut parts);
         if name == "fit"
             && let Some(seed) = self.seed.clone()
@@ -116,6 +119,24 @@ impl Translator<'_> {
             &parts,
             "",
         ))
+    }
+
+    /// Names what a pipeline decides whatever the call says.
+    fn set_by_data(&mut self, call: &Call, names: &[&str], data: &Pipeline) {
+        let place = |name: &str| {
+            names
+                .iter()
+                .position(|it| *it == name)
+                .unwrap_or(usize::MAX)
+        };
+        if let (Some(_), Some(given)) =
+            (&data.batch, call.written("batch_size", place("batch_size")))
+        {
+            self.idle(given, "the data set is in batches already");
+        }
+        if let (Some(_), Some(given)) = (data.shuffle, call.written("shuffle", place("shuffle"))) {
+            self.idle(given, "the data set decides on its order");
+        }
     }
 
     /// What the pipeline of a data set says about `fit!`.
@@ -164,15 +185,18 @@ impl Translator<'_> {
         call: &str,
         name: &str,
         value: &Value,
+        span: CellSpan,
         parts: &mut Vec<String>,
     ) -> Result<(), Why> {
         match name {
-            name if NOTHING.contains(&name) => {}
             "verbose" => {
                 if value.integer() == Some(0) || value.kind == Kind::Bool(false) {
                     add(parts, "verbose", "false".to_owned());
+                } else {
+                    self.idle(span, "the table of the run is shown unless it is 0");
                 }
             }
+            name if let Some(why) = without_effect(name, value) => self.idle(span, why),
             "callbacks" if call == "fit" => parts.extend(self.callbacks(value)),
             "validation_data" => {
                 let data = match value.elements() {
@@ -184,7 +208,7 @@ impl Translator<'_> {
             "class_weight" => add(parts, "class_weight", self.class_weight(value)?),
             "sample_weight" | "callbacks" => {
                 let why = arguments::explained(call, name).unwrap_or("it has no counterpart here");
-                self.leave(value.span, why.to_owned());
+                self.leave(span, why.to_owned());
             }
             "validation_split" => add(parts, name, self.float(value)?),
             "shuffle" => match value.kind {
@@ -222,15 +246,23 @@ impl Translator<'_> {
     /// `model.predict(data)?`.
     pub(crate) fn predict(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
+        self.needs_compile(model)?;
         let x = call.argument("x", 0).ok_or("`predict` gets no data")?;
-        for keyword in &call.keywords {
-            if !matches!(
-                keyword.name.as_str(),
-                "x" | "batch_size" | "verbose" | "steps"
-            ) {
-                self.leave_argument(keyword, "`predict` takes the data only".to_owned());
+        call.see_all();
+        for keyword in call.keywords.iter().filter(|it| it.name != "x") {
+            let why = match keyword.name.as_str() {
+                "batch_size" => Some("`predict` chooses its batches"),
+                name => without_effect(name, &keyword.value),
+            };
+            match why {
+                Some(why) => self.idle(keyword.span, why),
+                None => self.leave_argument(keyword, "`predict` takes the data only".to_owned()),
             }
         }
+        for (value, name) in call.arguments.iter().skip(1).zip(["batch_size", "verbose"]) {
+            self.idle(value.span, format!("`predict` has no `{name}`"));
+        }
+        let x = only(x, "inputs")?;
         let data = match &x.kind {
             Kind::List(values) if values.iter().all(|it| it.text().is_some()) => {
                 let texts = self.value(x)?;
@@ -248,7 +280,8 @@ impl Translator<'_> {
 
     /// The data of `fit`: a data set, or arrays.
     pub(crate) fn data_of(&mut self, x: &Value, y: Option<&Value>) -> Result<Pipeline, Why> {
-        let Some(y) = y else {
+        let x = only(x, "inputs")?;
+        let Some(y) = y.map(|y| only(y, "outputs")).transpose()? else {
             return self.pipeline(x);
         };
         if let Some(Thing::Encodings(encodings)) = self.encodings_of(x) {
@@ -293,6 +326,26 @@ impl Translator<'_> {
             }
             None => Ok(rust),
         }
+    }
+}
+
+/// The one element of `[x]`: models here have one input and one output. Rows, numbers and texts that are written out stay a
+/// list.
+fn only<'v>(value: &'v Value, what: &str) -> Result<&'v Value, Why> {
+    let is_whole = |it: &Value| {
+        matches!(
+            it.kind,
+            Kind::Name(_) | Kind::Call(_) | Kind::Index(..) | Kind::Attribute(..)
+        )
+    };
+    match &value.kind {
+        Kind::List(values) | Kind::Tuple(values) if values.iter().any(is_whole) => {
+            match values.as_slice() {
+                [one] => Ok(one),
+                _ => Err(format!("it has several {what}; a model here has one")),
+            }
+        }
+        _ => Ok(value),
     }
 }
 

@@ -26,6 +26,8 @@ impl Translator<'_> {
         }
         if let Some(tape) = self.tape_in(&it.body) {
             self.skip_comments(span.end);
+            self.used_bodies(&it.body);
+            self.bodies.insert(it.name.clone(), span);
             self.things
                 .insert(it.name.clone(), Thing::Step(Box::new(tape)));
             return Ok(());
@@ -49,6 +51,7 @@ impl Translator<'_> {
             .iter()
             .any(|inner| matches!(inner.kind, StatementKind::Return(_)));
         if it.parameters.is_empty() && !returns {
+            self.bodies.insert(it.name.clone(), span);
             self.things
                 .insert(it.name.clone(), Thing::Body(Box::new(it.clone())));
             return Ok(());
@@ -64,7 +67,7 @@ impl Translator<'_> {
         for (name, thing) in &outer {
             if matches!(
                 thing,
-                Thing::Builder(_) | Thing::Class(_) | Thing::Missing(_)
+                Thing::Builder(..) | Thing::Class(_) | Thing::Missing(_)
             ) {
                 self.things.insert(name.clone(), thing.clone());
             }
@@ -73,14 +76,18 @@ impl Translator<'_> {
             self.things.insert(name.clone(), Thing::of(*kind));
         }
         let was_inside = std::mem::replace(&mut self.in_function, true);
+        let of_scope = self.in_scopes.contains(&it.name);
+        let was_of_scope = std::mem::replace(&mut self.of_scope, of_scope);
         let made = self.builder(it, &parameters, result, span);
         self.in_function = was_inside;
+        self.of_scope = was_of_scope;
         self.things = outer;
         self.scopes = scopes;
         self.inside = inside;
         self.repeats = repeats;
         let facts = made?;
-        self.things.insert(it.name.clone(), Thing::Builder(facts));
+        let builder = Thing::Builder(facts, it.parameters.clone());
+        self.things.insert(it.name.clone(), builder);
         Ok(())
     }
 
@@ -104,6 +111,7 @@ impl Translator<'_> {
         let returned = self.returned(result);
         self.depth -= 1;
         let facts = returned?;
+        self.account_value(result);
         let class = if facts.is_bert {
             "BertForSequenceClassification"
         } else {
@@ -119,6 +127,23 @@ impl Translator<'_> {
         }
         self.push_alone("}");
         Ok(facts)
+    }
+
+    /// The functions that are named in these statements are used in the cell.
+    pub(crate) fn used_bodies(&mut self, body: &[Statement]) {
+        each_value(body, &mut |value| {
+            if let Some(name) = value.name() {
+                self.bodies.remove(name);
+            }
+        });
+    }
+
+    /// Names the functions whose statements would stand where they are called, and that nothing calls.
+    pub(crate) fn unused_bodies(&mut self) {
+        for (name, span) in std::mem::take(&mut self.bodies) {
+            let why = format!("nothing in this cell calls `{name}`");
+            self.leave(span, why);
+        }
     }
 
     /// `return model`, `return Sequential([…])`.
@@ -166,7 +191,9 @@ impl Translator<'_> {
                     default
                         .as_ref()
                         .map_or(CellSpan { start: 0, end: 0 }, |it| it.span),
-                    format!("Rust has no defaults: `{name}` is given in every call"),
+                    format!(
+                        "Rust has no defaults: calls of this cell get that of `{name}` written out"
+                    ),
                 );
             }
             types.push(kind);
@@ -223,7 +250,7 @@ impl Translator<'_> {
     /// `class Name(tf.keras.Model):`.
     pub(crate) fn class(&mut self, it: &Class, span: CellSpan) -> Result<(), Why> {
         const NO_CHAIN: &str = "a subclass of `Model` is translated where it is a chain of layers; any other is a `Network` \
-                                of one's own, as in notebooks/model_outside_scope.ipynb";
+                                of your own, as in notebooks/model_outside_scope.ipynb";
         let is_model = it
             .bases
             .iter()
@@ -258,6 +285,9 @@ impl Translator<'_> {
         self.in_function = was_inside;
         self.things = outer;
         let layers = layers.map_err(|why| format!("{why}. {NO_CHAIN}"))?;
+        for statement in init.body.iter().chain(&call.body) {
+            self.account(statement);
+        }
         self.skip_comments(span.end);
         self.push(
             format!("// `{}` is a chain of layers: a `Sequential`.", it.name),
@@ -272,6 +302,12 @@ impl Translator<'_> {
         init: &Function,
         call: &Function,
     ) -> Result<Vec<super::layer::Layer>, Why> {
+        for statement in init.body.iter().chain(&call.body) {
+            let is_super = matches!(&statement.kind, StatementKind::Expression(it) if it.method("__init__").is_some());
+            if !is_super {
+                self.written_out(statement)?;
+            }
+        }
         for statement in &init.body {
             match &statement.kind {
                 StatementKind::Assign(targets, value) => {

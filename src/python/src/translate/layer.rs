@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::{is_int, without_effect};
 use super::thing::{ModelFacts, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Keyword, Kind, Value};
@@ -42,18 +43,21 @@ fn order(class: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Arguments that set nothing here: names, and Keras's own defaults.
-fn says_nothing(keyword: &Keyword) -> bool {
-    let text = keyword.value.text();
-    match keyword.name.as_str() {
+/// Why an argument sets nothing here: a name, a type that numbers have anyway, or Keras's own default.
+fn says_nothing(keyword: &Keyword) -> Option<&'static str> {
+    let (text, value) = (keyword.value.text(), &keyword.value);
+    let is_default = match keyword.name.as_str() {
         // A layer that is not trained is refused before.
-        "name" | "dtype" | "trainable" => true,
+        "trainable" => true,
         "kernel_initializer" => matches!(text, Some("glorot_uniform")),
         "embeddings_initializer" => matches!(text, Some("uniform")),
         "bias_initializer" => matches!(text, Some("zeros")),
-        "use_bias" => keyword.value.kind == Kind::Bool(true),
-        _ => keyword.value.kind == Kind::None,
-    }
+        "use_bias" => value.kind == Kind::Bool(true),
+        "axis" => value.integer() == Some(-1),
+        "dtype" if is_int(value) => return Some("an `Embedding` reads whole numbers anyway"),
+        _ => return without_effect(&keyword.name, value),
+    };
+    is_default.then_some("it is the default")
 }
 
 impl Layer {
@@ -75,9 +79,7 @@ impl Layer {
 impl Translator<'_> {
     /// A layer of Keras.
     pub(crate) fn layer(&mut self, class: &str, call: &Call) -> Result<Layer, Why> {
-        if call.has_starred {
-            return Err("its arguments are not written out".to_owned());
-        }
+        call.see_all();
         let named = order(class).map_or(Some(call.clone()), |names| call.named(names));
         let call = &named.ok_or("its arguments are not all named")?;
         let mut layer = Layer {
@@ -107,7 +109,7 @@ impl Translator<'_> {
             "Dropout" => {
                 let rate = call.argument("rate", 0).ok_or("`Dropout` has no rate")?;
                 layer.rust = format!("Dropout({})", self.float(rate)?);
-                &["rate", "seed", "noise_shape"]
+                &["rate"]
             }
             "Embedding" => {
                 self.embedding(call, &mut layer)?;
@@ -139,7 +141,7 @@ impl Translator<'_> {
             other => {
                 return Err(format!(
                     "there is no layer `{other}` here; there are `Dense`, `Dropout`, `Embedding`, \
-                     `GlobalAveragePooling1D` and `Flatten`, and a `Network` of one's own can have any of burn's"
+                     `GlobalAveragePooling1D` and `Flatten`, and a custom `Network` can have any of burn's"
                 ));
             }
         };
@@ -187,7 +189,12 @@ impl Translator<'_> {
                 "input_dim" if class != "Embedding" => {
                     layer.input_shape = Some(format!("({},)", self.value(&keyword.value)?));
                 }
-                name if known.contains(&name) || says_nothing(keyword) => {}
+                name if known.contains(&name) => {}
+                _ if let Some(why) = says_nothing(keyword) => self.idle(keyword.span, why),
+                "seed" if class == "Dropout" => self.leave(
+                    keyword.span,
+                    "`seed` of `fit!` decides all random numbers of a run",
+                ),
                 name => {
                     let why =
                         format!("`{class}` has no `{name}` here: the layer is made without it");
@@ -304,7 +311,7 @@ impl Translator<'_> {
             if layer.is_flatten && !joined.iter().any(|it| it.rust.starts_with("Embedding")) {
                 self.note(
                     layer.span,
-                    "an input is a row of numbers here, which `Flatten` has nothing to do with",
+                    "inputs are rows already, so `Flatten` is left out",
                 );
                 continue;
             }

@@ -7,7 +7,7 @@ use stratoscope_diagnostics::CellSpan;
 use super::block::{Place, mentions};
 use super::thing::Thing;
 use super::{Translator, Why, text};
-use crate::model::{Call, Statement, StatementKind, Value};
+use crate::model::{Call, Kind, Statement, StatementKind, Value};
 
 impl Translator<'_> {
     /// A call of a library that makes nothing.
@@ -20,10 +20,8 @@ impl Translator<'_> {
         let last = full.rsplit('.').next().unwrap_or_default();
         match last {
             "set_memory_growth" => {
-                self.note(
-                    span,
-                    "nothing to write: memory of a GPU is taken as it is needed",
-                );
+                call.see_all();
+                self.idle(span, "memory of a GPU is taken as it is needed");
                 Ok(())
             }
             "set_global_policy" | "set_policy" if full.contains("mixed_precision") => {
@@ -37,7 +35,7 @@ impl Translator<'_> {
                 Ok(())
             }
             "set_seed" | "set_random_seed" | "seed" => {
-                let seed = call.arguments.first().ok_or("it names no seed")?;
+                let seed = call.argument("seed", 0).ok_or("it names no seed")?;
                 let seed = self.value(seed)?;
                 self.note(
                     span,
@@ -47,29 +45,17 @@ impl Translator<'_> {
                 Ok(())
             }
             _ if full.starts_with("matplotlib.") => {
-                Err("the curves of a run are drawn by `history.plot()`".to_owned())
-            }
-            _ if full.starts_with("tensorflow.get_logger")
-                || full.starts_with("warnings.")
-                || full.starts_with("logging.") =>
-            {
-                self.note(
-                    span,
-                    "logging is not taken over: `%warnings` sets what is shown",
-                );
-                Ok(())
+                let plot = format!("{}.plot()", self.history_of(call));
+                Err(format!("the curves of a run are drawn by `{plot}`"))
             }
             "set_logical_device_configuration" | "set_virtual_device_configuration" => Err(
                 "logical devices are made by the strategy: `MirroredStrategy::logical(2)?`"
                     .to_owned(),
             ),
             _ => {
-                let value = Value {
-                    span: call.span,
-                    kind: crate::model::Kind::Call(Box::new(call.clone())),
-                };
-                let (rust, thing) = self.made(&value)?;
+                let (rust, thing) = self.made(&call_value(call))?;
                 match rust.is_empty() {
+                    true if matches!(thing, Thing::Folded) => Ok(()),
                     true => Err(format!(
                         "{} that no name is given to does nothing",
                         thing.word()
@@ -81,6 +67,71 @@ impl Translator<'_> {
                 }
             }
         }
+    }
+
+    /// Why a call sets nothing here: it sets up a library of Python, or prints the version of one.
+    pub(crate) fn sets_up_python(&self, value: &Value) -> Option<&'static str> {
+        const SETUP: &[&str] = &[
+            "tensorflow.get_logger",
+            "tensorflow.autograph.set_verbosity",
+            "tensorflow.config.optimizer.",
+            "tensorflow.config.threading.",
+            "keras.backend.clear_session",
+            "keras.utils.disable_interactive_logging",
+            "keras.utils.enable_interactive_logging",
+            "matplotlib.pyplot.style.",
+            "matplotlib.pyplot.rcParams",
+            "matplotlib.use",
+            "seaborn.set",
+            "pandas.set_option",
+            "numpy.set_printoptions",
+            "transformers.logging.",
+            "transformers.utils.logging.",
+            "datasets.logging.",
+            "warnings.",
+            "logging.",
+            "gc.collect",
+        ];
+        let (mut is_setup, mut is_version) = (false, false);
+        let is_print = value
+            .call()
+            .is_some_and(|call| call.function.name() == Some("print"));
+        value.visit(&mut |inner| {
+            if let Kind::Attribute(_, name) = &inner.kind {
+                is_version |= is_print && name == "__version__";
+            }
+        });
+        // `tf.get_logger().setLevel("ERROR")`.
+        let mut called = value.call();
+        while let Some(call) = called {
+            let full = self.names.full(&call.function).unwrap_or_default();
+            is_setup |= SETUP.iter().any(|start| full.starts_with(start));
+            called = match &call.function.kind {
+                Kind::Attribute(object, _) => object.call(),
+                _ => None,
+            };
+        }
+        match (is_setup, is_version) {
+            (true, _) => Some("it sets up a library of Python"),
+            (_, true) => Some("libraries of Python have no version here"),
+            _ => None,
+        }
+    }
+
+    /// The history in the arguments of a call, or the latest one.
+    fn history_of(&self, call: &Call) -> String {
+        let is_history = |name: &&str| matches!(self.things.get(*name), Some(Thing::History));
+        let mut found = None;
+        call_value(call).visit(&mut |inner| {
+            if let Some(name) = inner.name().filter(is_history) {
+                found = Some(text::name(name));
+            }
+        });
+        let mut others = self.things.iter().rev();
+        let other = others.find(|(_, thing)| matches!(thing, Thing::History));
+        found
+            .or(other.map(|(name, _)| text::name(name)))
+            .unwrap_or_else(|| "history".to_owned())
     }
 
     /// A model that was begun by `Sequential()` is made before it is used; `add` adds a layer.
@@ -110,7 +161,7 @@ impl Translator<'_> {
         if let Err(why) = self.keeps_outside(&name) {
             return Some(Err(why));
         }
-        let layer = call.arguments.first()?;
+        let layer = call.argument("layer", 0)?;
         Some(self.listed_layer(layer).map(|made| {
             match made {
                 Thing::Layer(layer) => layers.push(layer),
@@ -196,31 +247,24 @@ impl Translator<'_> {
 
     /// Holds a model back until the scope that it belongs to.
     pub(crate) fn hold_back(&mut self, statement: &Statement, name: &str) {
-        let StatementKind::Assign(targets, value) = &statement.kind else {
+        let StatementKind::Assign(_, value) = &statement.kind else {
             return;
         };
         let before = self.translation.lines.len();
         let left = self.translation.left.len();
-        let made = self.made(value);
-        match made {
-            Ok((rust, thing)) if self.translation.left.len() == left => {
-                self.push(
-                    format!("let {} = {rust};", text::name(name)),
-                    statement.span,
-                );
-                let lines = self.translation.lines.split_off(before);
-                self.held_back.insert(name.to_owned(), lines);
-                self.things.insert(name.to_owned(), thing);
-                let _ = targets;
-            }
+        match self.written_out(statement).and_then(|()| self.made(value)) {
             Ok((rust, thing)) => {
-                self.push(
-                    format!("let {} = {rust};", text::name(name)),
-                    statement.span,
-                );
+                self.account_value(value);
+                let line = format!("let {} = {rust};", text::name(name));
+                self.push(line, statement.span);
+                if self.translation.left.len() == left {
+                    let lines = self.translation.lines.split_off(before);
+                    self.held_back.insert(name.to_owned(), lines);
+                }
                 self.things.insert(name.to_owned(), thing);
             }
             Err(why) => {
+                let why = self.missing_in(statement).unwrap_or(why);
                 self.leave(statement.span, why);
                 self.miss(statement);
             }
@@ -233,16 +277,21 @@ impl Translator<'_> {
             return;
         };
         let name = model.name().unwrap_or_default().to_owned();
-        self.correct(
-            model.span,
-            format!(
-                "SC0201: `{name}` is made inside the scope, so that each replica has its variables"
-            ),
-        );
+        let text =
+            format!("`{name}` is made inside the scope, so that each replica has its variables");
+        self.correct(model.span, "SC0201", text);
         for mut line in lines {
             line.depth += self.depth;
             self.translation.lines.push(line);
         }
+    }
+}
+
+/// A call as a value.
+fn call_value(call: &Call) -> Value {
+    Value {
+        span: call.span,
+        kind: Kind::Call(Box::new(call.clone())),
     }
 }
 

@@ -5,9 +5,10 @@ use stratoscope_diagnostics::check::suggest;
 use stratoscope_diagnostics::rules::UnknownIdentifier;
 use stratoscope_diagnostics::{CellSpan, Place, Rule};
 
+use super::arguments::without_effect;
 use super::thing::{LossFacts, Thing};
 use super::{Translator, Why};
-use crate::model::{Call, Keyword, Kind, Value};
+use crate::model::{Call, Kind, Value};
 
 /// The names of the text forms and of the types.
 const LOSSES: &[(&str, &str)] = &[
@@ -70,7 +71,7 @@ impl Translator<'_> {
             _ => {
                 let name = value
                     .name()
-                    .ok_or("a loss of one's own is not translated")?
+                    .ok_or("a custom loss is not translated")?
                     .to_owned();
                 let rust = self.value(value)?;
                 self.free(
@@ -88,9 +89,7 @@ impl Translator<'_> {
     }
 
     fn loss_class(&mut self, class: &'static str, call: &Call) -> Result<LossFacts, Why> {
-        if call.has_starred {
-            return Err("the arguments of the loss are not written out".to_owned());
-        }
+        call.see_all();
         let is_entropy = class.ends_with("Crossentropy");
         // The second argument of the sparse one is another in each version.
         let order: &[&str] = match class {
@@ -114,14 +113,19 @@ impl Translator<'_> {
                 }
                 "label_smoothing" if is_entropy => {
                     let share = self.float(&keyword.value)?;
-                    if keyword.value.number() != Some(0.0) {
+                    if keyword.value.number() == Some(0.0) {
+                        self.idle(keyword.span, "it is the default");
+                    } else {
                         method = format!(".label_smoothing({share})");
                     }
                 }
                 "delta" if class == "Huber" => delta = Some(self.float(&keyword.value)?),
-                "name" | "dtype" => {}
-                "reduction" if is_mean(self, &keyword.value) => {}
-                _ if keyword.value.kind == Kind::None => {}
+                "reduction" if is_mean(self, &keyword.value) => {
+                    self.idle(keyword.span, "a loss is the mean over the batch");
+                }
+                name if let Some(why) = without_effect(name, &keyword.value) => {
+                    self.idle(keyword.span, why);
+                }
                 name => {
                     let why = format!("the loss has no `{name}` here: it is made without it");
                     self.leave_argument(keyword, why);
@@ -172,7 +176,7 @@ impl Translator<'_> {
             (None, Some(full)) if full.starts_with("keras.metrics.") => {
                 full.rsplit('.').next().unwrap_or_default().to_owned()
             }
-            _ => return Err("a metric of one's own is not translated".to_owned()),
+            _ => return Err("a custom metric is not translated".to_owned()),
         };
         let Some(name) = IdentifierKind::Metric.canonical(&given) else {
             if value.text().is_some() {
@@ -181,7 +185,7 @@ impl Translator<'_> {
             return Err(format!("there is no metric `{given}` here"));
         };
         if let Some(call) = value.call() {
-            refuse_arguments(name, call)?;
+            self.arguments_of_metric(name, call)?;
         }
         Ok(match name {
             "top_k_accuracy" => {
@@ -212,34 +216,37 @@ impl Translator<'_> {
         };
         self.find(facts.diagnostic());
     }
-}
 
-/// The arguments of a metric change what it measures; `k` is the one that is here.
-fn refuse_arguments(name: &str, call: &Call) -> Result<(), Why> {
-    let order: &[&str] = match name {
-        "top_k_accuracy" => &["k", "name", "dtype"],
-        // Their first argument is a threshold, or says how exact the area is.
-        "precision" | "recall" => &["thresholds"],
-        "auc" => &["num_thresholds", "curve"],
-        _ => &["name", "dtype"],
-    };
-    let call = call.named(order).filter(|call| !call.has_starred);
-    let call = call.ok_or("the arguments of the metric are not all named")?;
-    let is_here = |given: &Keyword| match (name, given.name.as_str()) {
-        (_, "name" | "dtype") | ("top_k_accuracy", "k") => true,
-        _ if given.value.kind == Kind::None => true,
-        // The defaults of Keras, which are what is measured here.
-        ("accuracy", "threshold") | ("precision" | "recall", "thresholds") => {
-            given.value.number() == Some(0.5)
+    /// The arguments of a metric change what it measures; `k` is the one that is here.
+    fn arguments_of_metric(&mut self, name: &str, call: &Call) -> Result<(), Why> {
+        call.see_all();
+        let order: &[&str] = match name {
+            "top_k_accuracy" => &["k", "name", "dtype"],
+            // Their first argument is a threshold, or says how exact the area is.
+            "precision" | "recall" => &["thresholds"],
+            "auc" => &["num_thresholds", "curve"],
+            _ => &["name", "dtype"],
+        };
+        let call = call.named(order);
+        let call = call.ok_or("the arguments of the metric are not all named")?;
+        for given in &call.keywords {
+            // The defaults of Keras, which are what is measured here.
+            let is_default = match (name, given.name.as_str()) {
+                ("top_k_accuracy", "k") => continue,
+                ("accuracy", "threshold") | ("precision" | "recall", "thresholds") => {
+                    given.value.number() == Some(0.5)
+                }
+                ("auc", "num_thresholds") => given.value.integer() == Some(200),
+                ("auc", "curve") => given.value.text() == Some("ROC"),
+                _ => false,
+            };
+            let why = is_default.then_some("it is the default");
+            match why.or(without_effect(&given.name, &given.value)) {
+                Some(why) => self.idle(given.span, why),
+                None => return Err(format!("`{name}()` has no `{}` here", given.name)),
+            }
         }
-        ("auc", "num_thresholds") => given.value.integer() == Some(200),
-        ("auc", "curve") => given.value.text() == Some("ROC"),
-        _ => false,
-    };
-    let odd = call.keywords.iter().find(|it| !is_here(it));
-    match odd {
-        Some(odd) => Err(format!("`{name}()` has no `{}` here", odd.name)),
-        None => Ok(()),
+        Ok(())
     }
 }
 

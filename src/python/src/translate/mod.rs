@@ -4,6 +4,7 @@
 //! counterpart is left out and named, and so is every statement that needs what it would have made: nothing is guessed.
 //! The mistakes that our rules know are found on the way, since they need the same knowledge.
 
+mod arguments;
 mod assign;
 mod block;
 mod call;
@@ -14,6 +15,7 @@ mod control;
 mod data;
 mod fit;
 mod function;
+mod index;
 mod layer;
 mod library;
 mod loss;
@@ -48,6 +50,8 @@ pub(crate) type Why = String;
 /// Translates one cell.
 pub(crate) struct Translator<'a> {
     text: &'a str,
+    /// The first byte of each line.
+    line_starts: Vec<usize>,
     names: Names,
     known: &'a Known,
     /// What the names of the cell are.
@@ -66,6 +70,12 @@ pub(crate) struct Translator<'a> {
     in_function: bool,
     /// The program distributes a loop by hand.
     distributes: bool,
+    /// The lines of `compile`s that are not translated, by their models: nothing is trained with older settings.
+    uncompiled: BTreeMap<String, usize>,
+    /// Functions that are called in the scope of a strategy.
+    in_scopes: BTreeSet<String>,
+    /// The function that is being written is one of these.
+    of_scope: bool,
     /// The lines that make a model, held back until the scope that its `compile` stands in.
     held_back: BTreeMap<String, Vec<Line>>,
     depth: usize,
@@ -79,6 +89,8 @@ pub(crate) struct Translator<'a> {
     ended: BTreeSet<String>,
     /// The functions whose statements are being written where they are called.
     inlined: Vec<String>,
+    /// Functions that were not called yet and whose statements would stand where they are.
+    bodies: BTreeMap<String, CellSpan>,
     /// How many such calls there were.
     inlinings: usize,
     comments: Vec<CellSpan>,
@@ -94,8 +106,10 @@ pub(crate) struct Translator<'a> {
 pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Translation {
     let statements = &program.statements;
     let names = Names::of(statements);
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut translator = Translator {
         text,
+        line_starts: std::iter::once(0).chain(ends).collect(),
         names,
         known,
         things: BTreeMap::new(),
@@ -106,6 +120,9 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         roles: roles(statements),
         in_function: false,
         distributes: distributes(statements),
+        uncompiled: BTreeMap::new(),
+        in_scopes: in_scopes(statements),
+        of_scope: false,
         held_back: BTreeMap::new(),
         depth: 0,
         inside: Vec::new(),
@@ -113,6 +130,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         carried: visible::carried(statements),
         ended: BTreeSet::new(),
         inlined: Vec::new(),
+        bodies: BTreeMap::new(),
         inlinings: 0,
         comments: program.comments.clone(),
         next_comment: 0,
@@ -123,6 +141,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     translator.uses = uses(statements);
     translator.translation.is_keras = translator.is_keras(statements);
     translator.block(statements);
+    translator.unused_bodies();
     translator.rest_of_comments();
     translator.translation
 }
@@ -176,8 +195,10 @@ fn roles(statements: &[Statement]) -> BTreeMap<String, String> {
     let mut roles = BTreeMap::new();
     each_value(statements, &mut |value| {
         let is_compile = value.method("compile").is_some();
-        if let (true, Some(call)) = (is_compile, value.call()) {
-            for keyword in &call.keywords {
+        let is_fit = value.method("fit").is_some();
+        if let (true, Some(call)) = (is_compile || is_fit, value.call()) {
+            let given = call.keywords.iter();
+            for keyword in given.filter(|it| is_compile || it.name == "callbacks") {
                 if let Some(name) = keyword.value.name() {
                     roles.insert(name.to_owned(), keyword.name.clone());
                 }
@@ -185,6 +206,24 @@ fn roles(statements: &[Statement]) -> BTreeMap<String, String> {
         }
     });
     roles
+}
+
+/// Functions that are called in the scope of a strategy.
+fn in_scopes(statements: &[Statement]) -> BTreeSet<String> {
+    let mut called = BTreeSet::new();
+    each_statement(statements, &mut |statement| {
+        if let StatementKind::With(items, body) = &statement.kind
+            && items
+                .iter()
+                .any(|(value, _)| value.method("scope").is_some())
+        {
+            each_value(body, &mut |value| {
+                let name = value.call().and_then(|call| call.function.name());
+                called.extend(name.map(str::to_owned));
+            });
+        }
+    });
+    called
 }
 
 /// Whether a loop by hand gives its batches to the replicas.
@@ -237,10 +276,9 @@ impl Translator<'_> {
 
     /// The number of the line of a byte, counted from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
-        1 + self.text.as_bytes()[..at.min(self.text.len())]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
+        self.line_starts
+            .partition_point(|start| *start <= at)
+            .max(1)
     }
 
     /// The first and the last line of a range.

@@ -5,6 +5,7 @@ use stratoscope_diagnostics::arguments;
 use stratoscope_diagnostics::arguments::IdentifierKind;
 use stratoscope_diagnostics::check::suggest;
 
+use super::arguments::without_effect;
 use super::number::Type;
 use super::thing::Thing;
 use super::{Translator, Why, text};
@@ -132,9 +133,7 @@ impl Translator<'_> {
             );
             return self.optimizer(inner);
         }
-        if call.has_starred {
-            return Err("the arguments of the optimizer are not written out".to_owned());
-        }
+        call.see_all();
         let is_addon = self.names.is_addon(&call.function);
         let decays = call
             .keyword("weight_decay")
@@ -209,7 +208,7 @@ impl Translator<'_> {
     ) -> Result<(), Why> {
         for keyword in &call.keywords {
             let argument = match keyword.name.as_str() {
-                "learning_rate" | "name" => continue,
+                "learning_rate" => continue,
                 "lr" => {
                     let found =
                         rules::unknown_optimizer_argument(given, keyword, &["learning_rate"]);
@@ -225,7 +224,8 @@ impl Translator<'_> {
                 "exclude_from_weight_decay" => "exclude_from_weight_decay",
                 other => other,
             };
-            if keyword.value.kind == Kind::None {
+            if let Some(why) = without_effect(&keyword.name, &keyword.value) {
+                self.idle(keyword.span, why);
                 continue;
             }
             let argument = match arguments::find(known.arguments, argument) {
@@ -331,9 +331,8 @@ impl Translator<'_> {
                     .and_then(|name| arguments::find(known.arguments, name));
                 match meant {
                     Some(meant) => {
-                        let text =
-                            format!("SC0504: `{}` is written `{}`", keyword.name, meant.name);
-                        self.correct(keyword.span, text);
+                        let text = format!("typo `{}` corrected to `{}`", keyword.name, meant.name);
+                        self.correct(keyword.span, "SC0504", text);
                         return Some(meant);
                     }
                     None => {
@@ -392,9 +391,6 @@ impl Translator<'_> {
                 ));
             }
         };
-        if call.has_starred {
-            return Err("the arguments of the schedule are not written out".to_owned());
-        }
         let all: Vec<&str> = operands.iter().chain(methods).copied().collect();
         let odd = call.keywords.iter().find(|it| {
             !all.contains(&it.name.as_str()) && it.name != "name" && it.value.kind != Kind::None

@@ -1,8 +1,11 @@
 //! Models and tokenizers of Hugging Face.
 
+use stratoscope_diagnostics::CellSpan;
+
+use super::arguments::without_effect;
 use super::thing::{Encodings, ModelFacts, Thing};
 use super::{Translator, Why, text};
-use crate::model::{Call, Kind, Value};
+use crate::model::{Call, Keyword, Kind, Value};
 
 /// Classes whose `from_pretrained` is BERT's classifier.
 const CLASSIFIERS: &[&str] = &[
@@ -16,6 +19,47 @@ const CLASSIFIERS: &[&str] = &[
     "BertForSequenceClassification",
     "AutoModelForSequenceClassification",
 ];
+
+/// More labels are not named one by one.
+const MAX_NAMED_LABELS: i64 = 64;
+
+/// What a head is made with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Head {
+    /// The number of its outputs.
+    pub num_labels: Option<Value>,
+    /// A text may have several labels.
+    pub has_several: bool,
+}
+
+impl Head {
+    /// The model of a checkpoint with this head.
+    fn written(&self, checkpoint: &str, labels: &str, outputs: Option<i64>) -> Result<String, Why> {
+        Ok(match (self.has_several, outputs) {
+            (false, _) => {
+                format!("BertForSequenceClassification::from_pretrained({checkpoint}, {labels})?")
+            }
+            (true, Some(count @ 1..=MAX_NAMED_LABELS)) => {
+                // The names that Hugging Face gives labels without names.
+                let names: Vec<String> = (0..count).map(|it| format!("\"LABEL_{it}\"")).collect();
+                format!(
+                    "BertForSequenceClassification::from_pretrained_multi_label({checkpoint}, [{}])?",
+                    names.join(", ")
+                )
+            }
+            (true, _) => return Err(
+                "several labels for one text need their names: `from_pretrained_multi_label(\"…\", [\"a\", \"b\"])?`"
+                    .to_owned(),
+            ),
+        })
+    }
+}
+
+/// `transformers.BertConfig`, `transformers.AutoConfig.from_pretrained`.
+pub(crate) fn is_config(full: &str) -> bool {
+    let class = full.strip_prefix("transformers.");
+    class.is_some_and(|it| it.trim_end_matches(".from_pretrained").ends_with("Config"))
+}
 
 impl Translator<'_> {
     /// `transformers.Class.from_pretrained(…)`.
@@ -55,30 +99,22 @@ impl Translator<'_> {
                 "the checkpoint must be one of BERT, DistilBERT, RoBERTa or ELECTRA",
             );
         }
-        let mut labels = "2".to_owned();
-        let mut outputs = Some(2);
-        match call.keyword("num_labels") {
-            Some(keyword) => {
-                labels = self.value(&keyword.value)?;
-                outputs = self.integer(&keyword.value);
+        let given = self.given_to_head(call)?;
+        let (labels, outputs) = match &given.num_labels {
+            Some(number) => (self.value(number)?, self.integer(number)),
+            None => {
+                self.note(
+                    call.span,
+                    "it names no `num_labels`: a head of Hugging Face has 2 outputs unless its checkpoint says otherwise",
+                );
+                ("2".to_owned(), Some(2))
             }
-            None => self.note(
-                call.span,
-                "without `num_labels` Hugging Face's heads have 2 outputs",
-            ),
-        }
-        for keyword in &call.keywords {
-            let says_nothing = matches!(
-                keyword.name.as_str(),
-                "num_labels"
-                    | "pretrained_model_name_or_path"
-                    | "from_pt"
-                    | "cache_dir"
-                    | "ignore_mismatched_sizes"
-            );
-            if !says_nothing && keyword.value.kind != Kind::None {
+        };
+        for keyword in call.unseen_keywords() {
+            if without_effect(&keyword.name, &keyword.value).is_none() {
                 let why = format!("`from_pretrained` has no `{}` here", keyword.name);
                 self.leave_argument(keyword, why);
+                call.keyword(&keyword.name);
             }
         }
         let facts = ModelFacts {
@@ -90,9 +126,75 @@ impl Translator<'_> {
             scope: self.scopes.last().cloned(),
             compiled: None,
         };
-        let rust =
-            format!("BertForSequenceClassification::from_pretrained({checkpoint}, {labels})?");
+        let rust = given.written(&checkpoint, &labels, outputs)?;
         Ok((rust, Thing::Model(facts)))
+    }
+
+    /// What the arguments of `from_pretrained`, and the `config` among them, say of the head.
+    fn given_to_head(&mut self, call: &Call) -> Result<Head, Why> {
+        let mut head = match call.keyword("config").map(|it| &it.value) {
+            None => Head::default(),
+            Some(config) if config.kind == Kind::None => Head::default(),
+            Some(config) => match config.name().and_then(|name| self.things.get(name)) {
+                Some(Thing::Config(head)) => (**head).clone(),
+                Some(_) => return Err("its `config` is none that is known from the cell".to_owned()),
+                None => match self.names.called(config).zip(config.call()) {
+                    Some((full, made)) if is_config(&full) => self.config(made)?,
+                    _ => return Err("its `config` is not made in this cell, and it may set the number of labels".to_owned()),
+                },
+            },
+        };
+        if let Some(labels) = call.keyword("num_labels") {
+            head.num_labels = Some(labels.value.clone());
+        }
+        if let Some(names) = call.keyword("id2label").or(call.keyword("label2id")) {
+            self.names_of_labels(names, &mut head)?;
+        }
+        if let Some(problem) = call.keyword("problem_type") {
+            self.problem_type(&problem.value, problem.span, &mut head)?;
+        }
+        Ok(head)
+    }
+
+    /// `id2label={0: "games", 1: "fonts"}` says how many labels there are; the labels of the data have their own names.
+    fn names_of_labels(&mut self, names: &Keyword, head: &mut Head) -> Result<(), Why> {
+        match &names.value.kind {
+            Kind::None => {}
+            Kind::Dict(items) => {
+                let count = Value {
+                    span: names.value.span,
+                    kind: Kind::Int(items.len().to_string()),
+                };
+                head.num_labels.get_or_insert(count);
+            }
+            _ if head.num_labels.is_some() => {}
+            _ => return Err("the names of its labels are not written out".to_owned()),
+        }
+        self.idle(names.span, "the labels of the data name the classes");
+        Ok(())
+    }
+
+    fn problem_type(&mut self, value: &Value, span: CellSpan, head: &mut Head) -> Result<(), Why> {
+        match value.text() {
+            Some("multi_label_classification") => head.has_several = true,
+            Some("single_label_classification") => self.idle(span, "it is the default"),
+            Some("regression") => {
+                self.idle(span, "one output with `MeanSquaredError` is a regression")
+            }
+            _ if value.kind == Kind::None => self.idle(span, "`None` is the default"),
+            _ => return Err("its `problem_type` is not known".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// `BertConfig.from_pretrained("…", num_labels=3)`, `BertConfig(num_labels=3)`.
+    pub(crate) fn config(&mut self, call: &Call) -> Result<Head, Why> {
+        let head = self.given_to_head(call)?;
+        let name = call.argument("pretrained_model_name_or_path", 0);
+        if let Some(name) = name {
+            self.idle(name.span, "a model reads the config of its checkpoint");
+        }
+        Ok(head)
     }
 
     /// `tokenizer(texts, truncation=True, max_length=128, …)`.
@@ -132,7 +234,7 @@ impl Translator<'_> {
     /// `texts`, `list(texts)`, `texts.tolist()`.
     pub(crate) fn list_of_texts(&mut self, value: &Value) -> Result<String, Why> {
         let inner = match value.call() {
-            Some(call) if call.function.name() == Some("list") => call.arguments.first(),
+            Some(call) if call.function.name() == Some("list") => call.argument("iterable", 0),
             _ => value.method("tolist").map(|(object, _)| object),
         };
         let value = inner.unwrap_or(value);

@@ -1,5 +1,6 @@
 //! Data sets that are loaded by their name: `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
 
+use super::steps::COLUMNS;
 use super::thing::{Pipeline, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
@@ -44,7 +45,9 @@ impl Translator<'_> {
                 }
                 splits.max_length = data.max_length;
             }
-            "rename_column" | "remove_columns" | "set_format" | "with_format" => {}
+            "rename_column" | "remove_columns" | "set_format" | "with_format" => {
+                self.idle_arguments(call, COLUMNS);
+            }
             other => {
                 return Some(Err(format!(
                     "`{other}` is translated for one split, as of `data[\"train\"]`"
@@ -73,8 +76,8 @@ impl Translator<'_> {
         if let (false, Some(part)) = (is_tensorflow, text_of(call.argument("name", 1))) {
             name = format!("{name}/{part}");
         }
-        let split = call.keyword("split").map(|it| &it.value);
-        let split = split.or(call.arguments.get(1).filter(|_| is_tensorflow));
+        let place = if is_tensorflow { 1 } else { usize::MAX };
+        let split = call.argument("split", place);
         let wanted = match split {
             Some(value) => {
                 let one = [value.clone()];
@@ -181,13 +184,12 @@ fn sliced(wanted: &str) -> Result<(&str, String), Why> {
     Ok((split, part))
 }
 
-/// A split that `save_to_disk` wrote: a folder of Arrow files.
+/// A folder that `save_to_disk` wrote.
 fn saved(call: &Call) -> Result<Loaded, Why> {
     let folder = call.argument("dataset_path", 0).and_then(Value::text);
     let folder = folder.ok_or("the folder is not written as a text")?;
-    let files = format!("{}/*.arrow", folder.trim_end_matches('/'));
     Ok(Loaded {
-        rust: format!("Dataset::arrow({})?", text::text(&files)),
+        rust: format!("Dataset::arrow({})?", text::text(folder)),
         splits: vec!["train"],
         wanted: vec!["train".to_owned()],
         is_tensorflow: false,

@@ -5,6 +5,11 @@ use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 use crate::rules;
 
+/// What becomes of the names of columns.
+pub(crate) const COLUMNS: &str = "`fit!` takes the texts and labels of the data set";
+/// Where a data set is divided.
+pub(crate) const SPLIT: &str = "`let (train, dev) = data.split(0.2)?;` or `data.stratified_split(0.2, 0)?`, with the shares of the classes, cuts off a part";
+
 impl Translator<'_> {
     /// One step of a pipeline.
     pub(crate) fn step(
@@ -14,7 +19,7 @@ impl Translator<'_> {
         call: &Call,
     ) -> Result<Pipeline, Why> {
         if step == "experimental_distribute_dataset" {
-            return self.pipeline(call.arguments.first().ok_or("it gets no data set")?);
+            return self.pipeline(call.argument("dataset", 0).ok_or("it gets no data set")?);
         }
         if step == "prepare_tf_dataset" {
             let data = call.argument("dataset", 0).ok_or("it gets no data set")?;
@@ -29,9 +34,13 @@ impl Translator<'_> {
         data.shuffle = data.shuffle.or(data.is_tensorflow.then_some(false));
         match step {
             "with_options" => self.with_options(call, &mut data),
-            "prefetch" | "cache" | "rename_column" | "remove_columns" | "set_format"
-            | "with_format" => {}
+            "prefetch" => self.idle_arguments(call, "`fit!` reads ahead by itself"),
+            "cache" => self.idle_arguments(call, "`fit!` keeps what it has tokenized"),
+            "rename_column" | "remove_columns" | "set_format" | "with_format" => {
+                self.idle_arguments(call, COLUMNS);
+            }
             "shuffle" => {
+                self.shuffle_arguments(call);
                 data.shuffle = Some(true);
                 data.shuffled = Some(Box::new(call.clone()));
             }
@@ -40,10 +49,9 @@ impl Translator<'_> {
                     .argument("batch_size", 0)
                     .ok_or("`batch` has no size")?;
                 data.batch = Some(self.size_of_batch(size)?);
-                let drops = call.argument("drop_remainder", 1);
-                if drops.is_some_and(|it| it.kind == Kind::Bool(true)) {
-                    self.note(
-                        call.span,
+                if let Some(drops) = call.written("drop_remainder", 1) {
+                    self.idle(
+                        drops,
                         "a short last batch is not dropped here: it counts by its examples",
                     );
                 }
@@ -62,6 +70,9 @@ impl Translator<'_> {
                 data.shuffle = Some(false);
                 self.arguments_of_batches(call, &names, &mut data)?;
             }
+            "train_test_split" => {
+                return Err(SPLIT.to_owned());
+            }
             "take" | "skip" | "select" | "shard" => self.part(step, call, &mut data)?,
             "repeat" => match call.argument("count", 0) {
                 Some(count) => data.rust = format!("{}.repeat({})?", data.rust, self.value(count)?),
@@ -73,6 +84,19 @@ impl Translator<'_> {
             other => return Err(format!("there is no step `{other}` here")),
         }
         Ok(data)
+    }
+
+    /// What sets nothing: a buffer, and the seed unless a part is taken.
+    fn shuffle_arguments(&mut self, call: &Call) {
+        if let Some(size) = call.written("buffer_size", 0) {
+            self.idle(size, "all examples are shuffled, not a buffer of them");
+        }
+        if let Some(seed) = call.written("seed", 1) {
+            self.idle(
+                seed,
+                "`seed` of `fit!` decides the order, unless a part is taken",
+            );
+        }
     }
 
     /// A part of a data set: of what was shuffled before, it is a part of the shuffled examples.
@@ -93,6 +117,8 @@ impl Translator<'_> {
                 let range = range
                     .filter(|it| it.function.name() == Some("range") && it.arguments.len() == 1);
                 let count = range.ok_or("`select` is translated for `range(n)` only")?;
+                call.see_all();
+                count.see_all();
                 format!("take({})", self.value(&count.arguments[0])?)
             }
             _ if data.is_tensorflow && data.batch.is_none() => {
@@ -165,6 +191,9 @@ impl Translator<'_> {
         if let Some(size) = given("batch_size") {
             data.batch = Some(self.size_of_batch(size)?);
         }
+        for name in ["columns", "dataset"] {
+            given(name);
+        }
         match given("shuffle").map(|it| &it.kind) {
             Some(Kind::Bool(shuffle)) => data.shuffle = Some(*shuffle),
             Some(_) => return Err("`shuffle` is `True` or `False` here".to_owned()),
@@ -180,8 +209,10 @@ impl Translator<'_> {
                         function: call.function.clone(),
                         arguments: Vec::new(),
                         keywords: Vec::new(),
-                        has_starred: false,
+                        starred: None,
+                        spread: None,
                         span: call.span,
+                        seen: call.seen.clone(),
                     })
                 });
                 Ok(())
@@ -196,6 +227,12 @@ impl Translator<'_> {
             .argument("function", 0)
             .or(call.keyword("map_func").map(|it| &it.value))
             .ok_or("`map` gets no function")?;
+        if let Some(batch) = call.keyword("batch_size") {
+            self.idle(batch.span, "`fit!` tokenizes all texts at once");
+        }
+        if let Some(calls) = call.written("num_parallel_calls", 1) {
+            self.idle(calls, "`fit!` reads ahead by itself");
+        }
         let found = match &function.kind {
             Kind::Name(name) => match self.things.get(name).cloned() {
                 Some(Thing::Tokenizes(length, span)) => Some((length, span)),

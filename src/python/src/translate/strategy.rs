@@ -3,15 +3,13 @@
 use stratoscope_diagnostics::rules::StrategyNotAvailable;
 use stratoscope_diagnostics::{Place, Rule};
 
+use super::arguments::without_effect;
 use super::{Translator, Why};
 use crate::model::{Call, Kind, Value};
 
 impl Translator<'_> {
     /// `tf.distribute.MirroredStrategy(…)`.
     pub(crate) fn strategy(&mut self, name: &str, call: &Call) -> Result<String, Why> {
-        if call.has_starred {
-            return Err("the arguments of the strategy are not written out".to_owned());
-        }
         let devices = match name {
             "OneDeviceStrategy" => call.argument("device", 0),
             "MirroredStrategy" => call.argument("devices", 0),
@@ -38,6 +36,7 @@ impl Translator<'_> {
             }
             ("MultiWorkerMirroredStrategy", _) => self.workers(call)?,
             ("ParameterServerStrategy", _) => {
+                self.idle_arguments(call, "there is no cluster here");
                 self.note(
                     call.span,
                     "there is no cluster here: it is two workers and one server, logical devices of this machine",
@@ -45,6 +44,7 @@ impl Translator<'_> {
                 "ParameterServerStrategy::logical(2, 1)?".to_owned()
             }
             ("TPUStrategy", _) => {
+                self.idle_arguments(call, "there is no TPU here");
                 self.note(
                     call.span,
                     "there is no TPU here: it is the topology of one, eight cores, computed by the CPU",
@@ -79,14 +79,17 @@ impl Translator<'_> {
         let call = call
             .named(&["cluster_resolver", "communication_options"])
             .ok_or("the arguments of the strategy are not all named")?;
-        for keyword in call
-            .keywords
-            .iter()
-            .filter(|it| it.value.kind != Kind::None)
-        {
+        call.see_all();
+        for keyword in &call.keywords {
+            if let Some(why) = without_effect(&keyword.name, &keyword.value) {
+                self.idle(keyword.span, why);
+                continue;
+            }
             let full = self.names.called(&keyword.value).unwrap_or_default();
             match keyword.name.as_str() {
-                "cluster_resolver" if full.ends_with("TFConfigClusterResolver") => {}
+                "cluster_resolver" if full.ends_with("TFConfigClusterResolver") => {
+                    self.idle(keyword.span, "both read `TF_CONFIG`");
+                }
                 "cluster_resolver" => {
                     return Err("its cluster is not the one that `TF_CONFIG` describes".to_owned());
                 }

@@ -71,6 +71,19 @@ impl Translator<'_> {
             is_comment: true,
         };
         self.translation.lines.insert(first, comment);
+        self.used_bodies(body);
+        if !self.strategies.is_empty() {
+            self.note(
+                span,
+                "`fit!` averages the loss over the global batch; a step by hand under a strategy has to divide its sum by it",
+            );
+        }
+        if data.batch.is_none() {
+            self.note(
+                span,
+                "`fit!` makes batches of 32 in a shuffled order unless `batch_size` and `shuffle` say otherwise",
+            );
+        }
         self.others(body, &tape);
         // What the loop counts and adds up beside its steps is not in the cell.
         self.miss_bound(statement);
@@ -270,7 +283,7 @@ impl Translator<'_> {
 
     /// What else a loop does: what it prints is in the table of `fit!`, the rest is named.
     fn others(&mut self, body: &[Statement], tape: &Tape) {
-        let mut others = Vec::new();
+        let (mut others, mut shown, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         each_statement(body, &mut |statement| {
             if let Some(why) = changes_steps(statement) {
                 others.push((statement.span, why));
@@ -285,20 +298,23 @@ impl Translator<'_> {
                     Kind::Attribute(_, name) | Kind::Name(name) => name.as_str(),
                     _ => "",
                 };
+                if let "print" | "append" | "update" | "set_description" | "set_postfix" = last {
+                    shown.push(statement.span);
+                    if let ("append", Kind::Attribute(object, _)) = (last, &call.function.kind) {
+                        lists.extend(object.name().map(str::to_owned));
+                    }
+                    return;
+                }
                 let is_of_step = matches!(
                     last,
                     "apply_gradients"
                         | "update_state"
                         | "reset_states"
                         | "reset_state"
-                        | "print"
-                        | "append"
                         | "assign"
                         | "assign_add"
                         | "run"
-                        | "update"
-                        | "set_description"
-                        | "set_postfix"
+                        | "reduce"
                 ) || call
                     .function
                     .name()
@@ -313,6 +329,17 @@ impl Translator<'_> {
         });
         for (span, why) in others {
             self.leave(span, why);
+        }
+        for span in shown {
+            self.idle(
+                span,
+                "the table and the history of `fit!` have the losses and metrics",
+            );
+        }
+        // A list that the loop appends to has no values here.
+        let line = body.first().map_or(1, |it| self.line(it.span.start));
+        for name in lists {
+            self.things.insert(name, Thing::Missing(line));
         }
     }
 }

@@ -3,8 +3,9 @@
 use stratoscope_diagnostics::CellSpan;
 
 use super::layer::Layer;
+use super::pretrained::Head;
 use super::tape::Tape;
-use crate::model::Call;
+use crate::model::{Call, Value};
 
 /// What a name is known to be.
 #[derive(Clone, Debug)]
@@ -17,8 +18,8 @@ pub(crate) enum Thing {
     Layers(Vec<Layer>, Option<String>),
     /// One layer, not applied.
     Layer(Layer),
-    /// A function that returns a model.
-    Builder(ModelFacts),
+    /// A function that returns a model, and its parameters with their defaults.
+    Builder(ModelFacts, Vec<(String, Option<Value>)>),
     /// A subclass of `Model` that is a chain of layers: the layers.
     Class(Vec<Layer>),
     /// A function with a step by hand.
@@ -35,6 +36,10 @@ pub(crate) enum Thing {
     Schedule,
     /// A callback, as an element of `callbacks`.
     Callback(CallbackKind),
+    /// A list of callbacks.
+    Callbacks(Vec<CallbackKind>),
+    /// What a configuration of Hugging Face says of a head.
+    Config(Box<Head>),
     /// A tokenizer.
     Tokenizer,
     /// Texts that a tokenizer has read.
@@ -63,6 +68,8 @@ pub(crate) enum Thing {
     List,
     /// A value that is translated and no more is known of.
     Value,
+    /// A dictionary with texts as keys, whose values stand where they are read.
+    Dict(Vec<(String, Value)>),
     /// `tf.data.Options`, with its policy for workers.
     Options(Option<&'static str>),
     /// Nothing is made for it: what it stands for is part of something else.
@@ -119,8 +126,8 @@ pub(crate) struct LossFacts {
 pub(crate) enum CallbackKind {
     /// An element of the list, as Rust.
     Element(String),
-    /// `checkpoint = …`.
-    Checkpoint(String),
+    /// Arguments of `fit!`, such as `checkpoint = …`.
+    Arguments(Vec<String>),
 }
 
 /// What a tokenizer was given.
@@ -179,14 +186,16 @@ impl Thing {
             Self::Strategy => "a strategy",
             Self::Model(_) => "a model",
             Self::Layers(..) | Self::Layer(_) => "a layer",
-            Self::Builder(_) | Self::Tokenizes(..) | Self::Step(_) | Self::Body(_) => "a function",
+            Self::Builder(..) | Self::Tokenizes(..) | Self::Step(_) | Self::Body(_) => "a function",
             Self::Class(_) => "a class",
             Self::Optimizer => "an optimizer",
             Self::Loss(_) => "a loss",
             Self::Metrics => "a metric",
             Self::Schedule => "a schedule",
             Self::Callback(_) => "a callback",
+            Self::Callbacks(_) => "a list of callbacks",
             Self::Tokenizer => "a tokenizer",
+            Self::Config(_) => "a configuration",
             Self::Encodings(_) => "tokens",
             Self::Data(_) | Self::Splits(..) => "a data set",
             Self::History => "a history",
@@ -195,6 +204,7 @@ impl Thing {
             Self::Text => "a text",
             Self::Bool => "a condition",
             Self::Texts | Self::List => "a list",
+            Self::Dict(_) => "a dictionary",
             Self::Value | Self::Options(_) | Self::Folded | Self::Missing(_) => "a value",
         }
     }

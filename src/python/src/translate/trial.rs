@@ -31,6 +31,7 @@ impl Translator<'_> {
         }
         self.materialize(&model, "compile")?;
         let compiled = self.compile(&model, &call, Around::Shown)?;
+        self.account(&it.body[0]);
         let head = CellSpan {
             start: span.start,
             end: it.body[0].span.end,

@@ -67,6 +67,9 @@ impl Translator<'_> {
             Kind::Call(call) => self.function_of_python(value, call),
             Kind::Attribute(object, name) => self.attribute(object, name),
             Kind::Index(object, index) => self.index(object, index),
+            Kind::Slice(..) => {
+                Err("a range of an index is translated for lists of the cell only".to_owned())
+            }
             Kind::Dict(_) => Err("a dictionary has no counterpart in this place".to_owned()),
             Kind::Comprehension(_) => Err("a list made by a loop is not translated".to_owned()),
             Kind::Lambda(..) => Err("the types of a lambda's values are not known".to_owned()),
@@ -88,6 +91,9 @@ impl Translator<'_> {
                 | Thing::Layers(..)
                 | Thing::Layer(_)
                 | Thing::Splits(..)
+                | Thing::Callbacks(_)
+                | Thing::Config(_)
+                | Thing::Dict(_)
                 | Thing::Encodings(_)
                 | Thing::Step(_)),
             ) => {
@@ -104,7 +110,8 @@ impl Translator<'_> {
                     return Ok(Typed::new(rust.clone(), kind_of_literal(rust)));
                 }
                 self.free(name, "")?;
-                Type::Unknown
+                let known = self.known.variables.get(name);
+                known.map_or(Type::Unknown, |kind| type_of(kind))
             }
         };
         Ok(Typed::new(text::name(name), kind))
@@ -166,9 +173,9 @@ impl Translator<'_> {
                     Type::Int,
                 ))
             }
-            (Some(Thing::History), _) => {
-                Err("the values of a history are in `history.epochs`".to_owned())
-            }
+            (Some(Thing::History), _) => Err(
+                "the values of a history are found by their names: `history[\"loss\"]`".to_owned(),
+            ),
             (Some(Thing::Missing(_)), _) => {
                 self.value(object)?;
                 Err(format!("`.{name}` is not translated"))
@@ -177,32 +184,13 @@ impl Translator<'_> {
         }
     }
 
-    fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
-        if let Kind::Attribute(owner, name) = &object.kind
-            && name == "history"
-            && owner.name().is_some()
-        {
-            return Err(
-                "the values of a history are in `history.epochs`, and `history.plot()` draws them"
-                    .to_owned(),
-            );
-        }
-        match (
-            object.name().and_then(|it| self.things.get(it)),
-            index.integer(),
-        ) {
-            (Some(Thing::List | Thing::Texts), Some(at)) if at >= 0 => {
-                let object = self.value(object)?;
-                Ok(Typed::new(format!("{object}[{at}]"), Type::Unknown))
-            }
-            _ => Err("an index is translated for lists of the cell only".to_owned()),
-        }
-    }
-
     /// `len(x)`, `int(x)` and the like, and functions of the cell.
     fn function_of_python(&mut self, value: &Value, call: &Call) -> Result<Typed, Why> {
         let name = call.function.name().unwrap_or_default();
         let is_own = self.names.has(name);
+        if !is_own && matches!(name, "len" | "int" | "float" | "str") && call.keywords.is_empty() {
+            call.see_all();
+        }
         match (name, call.arguments.as_slice()) {
             ("len", [of]) if !is_own => {
                 // Data that has batches is as long as they are many.
@@ -246,9 +234,13 @@ impl Translator<'_> {
 
     /// `print(…)` as `println!(…)`.
     pub(crate) fn print(&mut self, call: &Call) -> Result<String, Why> {
-        if call.has_starred || call.keywords.iter().any(|it| it.name != "flush") {
-            return Err("the arguments of this `print` have no counterpart".to_owned());
+        if let Some(odd) = call.keywords.iter().find(|it| it.name != "flush") {
+            return Err(format!("`println!` has no `{}`", odd.name));
         }
+        call.arguments.iter().for_each(see_format);
+        call.arguments.iter().enumerate().for_each(|(place, _)| {
+            call.argument("", place);
+        });
         let (mut inside, mut values) = (String::new(), Vec::new());
         for (index, argument) in call.arguments.iter().enumerate() {
             if index > 0 {
@@ -340,6 +332,26 @@ impl Translator<'_> {
             || value
                 .call()
                 .is_some_and(|call| call.function.name() == Some("str"))
+    }
+}
+
+/// The values of `"…".format(a, b)` are those of the format.
+fn see_format(value: &Value) {
+    if let Some((_, call)) = value.method("format") {
+        call.see_all();
+    }
+}
+
+/// The type of a variable of the notebook.
+fn type_of(kind: &str) -> Type {
+    match kind {
+        "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize" => {
+            Type::Int
+        }
+        "f32" | "f64" => Type::Float,
+        "bool" => Type::Bool,
+        "String" | "&str" | "&'static str" => Type::Text,
+        _ => Type::Unknown,
     }
 }
 

@@ -36,6 +36,57 @@ impl Translator<'_> {
         }
     }
 
+    /// The first name in a statement, not in its blocks, that has no value.
+    pub(crate) fn missing_in(&self, statement: &Statement) -> Option<Why> {
+        let mut found = None;
+        // The targets come first.
+        for value in statement
+            .values()
+            .into_iter()
+            .skip(targets(statement).len())
+        {
+            value.visit(&mut |inner| {
+                if found.is_none() {
+                    found = inner.name().and_then(|name| self.missing(name));
+                }
+            });
+        }
+        found
+    }
+
+    /// The models whose `compile` stands in a statement that is left out.
+    pub(crate) fn miss_compiles(&mut self, statement: &Statement) {
+        if matches!(
+            statement.kind,
+            StatementKind::Function(_) | StatementKind::Class(_)
+        ) {
+            return;
+        }
+        let mut models = Vec::new();
+        each_value(std::slice::from_ref(statement), &mut |value| {
+            if let Some((object, call)) = value.method("compile")
+                && let Some(name) = object.name()
+            {
+                models.push((name.to_owned(), call.span.start));
+            }
+        });
+        for (name, at) in models {
+            let line = self.line(at);
+            self.uncompiled.insert(name, line);
+        }
+    }
+
+    /// Refuses what would use a model with older settings than the Python text gives it.
+    pub(crate) fn needs_compile(&self, model: &Value) -> Result<(), Why> {
+        let line = model.name().and_then(|name| self.uncompiled.get(name));
+        match (line, model.name()) {
+            (Some(line), Some(name)) => Err(format!(
+                "it needs the `compile` of `{name}` in line {line}, which is not translated"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// What a statement would have made is missing from here on, and a model that it would have given a layer.
     /// Where a part of something would have been changed, the whole is missing.
     pub(crate) fn miss(&mut self, statement: &Statement) {
@@ -218,6 +269,7 @@ impl Translator<'_> {
             );
         }
         self.inlinings += 1;
+        self.bodies.remove(name);
         let made = self.made_in(&function.body);
         if let Some(inside) = self.inside.last_mut() {
             inside.extend(made);

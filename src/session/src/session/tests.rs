@@ -1,6 +1,6 @@
 //! A session around the toy evaluator of [`crate::toy`].
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 use crate::Stream;
@@ -117,7 +117,6 @@ fn interrupts_reach_running_and_waiting_cells_and_no_others() {
     session.interrupt();
     assert_eq!(execute(&session, "print x").1, CellOutcome::Ok);
     // A running cell.
-    let began = Instant::now();
     let (_, running) = hand_in(&session, "sleep 60000");
     std::thread::sleep(Duration::from_millis(50));
     session.interrupt();
@@ -131,7 +130,6 @@ fn interrupts_reach_running_and_waiting_cells_and_no_others() {
         result.expect_err("it is interrupted").ename,
         "KeyboardInterrupt"
     );
-    assert!(began.elapsed() < Duration::from_secs(30));
     // Nothing runs.
     session.interrupt();
     let result = session.evaluate_expression("1 + 1".to_owned());
@@ -174,10 +172,8 @@ fn questions_are_answered_at_once_while_a_cell_runs() {
     };
     assert_eq!((complete(), inspect()), (1, true));
     let (_, running) = hand_in(&session, "sleep 60000");
-    let began = Instant::now();
-    // The toy has no assistant, so there is nothing to be said meanwhile.
+    // The toy's assistant does not know it, so that an answer from the time of the cell is empty; after its end it would be as before.
     assert_eq!((complete(), inspect()), (0, false));
-    assert!(began.elapsed() < Duration::from_secs(30));
     session.interrupt();
     running.blocking_recv().expect("ends");
 }
@@ -194,6 +190,13 @@ fn questions_wait_for_an_evaluator_that_is_starting() {
     let session = Session::start(toy::starter(Duration::from_millis(300)));
     let found = runtime.block_on(session.inspect("known".to_owned(), 5, 0));
     assert!(found.is_some());
+    // What the text alone answers does not wait.
+    let session = Session::start(toy::starter(Duration::from_secs(3600)));
+    let found = runtime.block_on(session.complete("arg".to_owned(), 3));
+    assert_eq!(found.items[0].text, "argument");
+    let found = runtime.block_on(session.inspect("argument".to_owned(), 8, 0));
+    assert!(found.is_some());
+    std::mem::forget(session);
     // Without an evaluator nothing is known, and nobody waits for one.
     let session = Session::start(toy::failing_starter());
     let found = runtime.block_on(session.complete("x".to_owned(), 1));

@@ -107,6 +107,13 @@ impl LogicalDevice {
         self.burn.clone().autodiff()
     }
 
+    /// As a cell writes it: `cpu(0)`. A share of a device is written as the device.
+    pub fn in_code(&self) -> String {
+        let (kind, number) = self.name.split_once(':').unwrap_or((&self.name, "0"));
+        let digits = number.split(|it: char| !it.is_ascii_digit()).next();
+        format!("{kind}({})", digits.unwrap_or("0"))
+    }
+
     /// This device with a declared limit of its memory.
     ///
     /// # Errors

@@ -237,13 +237,13 @@ impl Timeline {
                 "each sends a piece to the next, which adds to it".to_owned()
             }
             (CrossDeviceOps::Ring, Phase::Share) => {
-                "the finished pieces go round until all have all".to_owned()
+                "the finished pieces go round until each has all".to_owned()
             }
             (CrossDeviceOps::Chain, Phase::Sum) => {
                 "each adds its own and sends the sum on, piece after piece".to_owned()
             }
             (CrossDeviceOps::Chain, Phase::Share) => {
-                "the finished pieces go on until all have all".to_owned()
+                "the finished pieces go on until each has all".to_owned()
             }
             (CrossDeviceOps::Tree, Phase::Sum) => "in pairs: one sends, one adds".to_owned(),
             (CrossDeviceOps::Tree, Phase::Share) => "the sum goes back".to_owned(),
@@ -252,14 +252,14 @@ impl Timeline {
                 match (common(hop, names, true), common(hop, names, false)) {
                     (Some(from), Some(to)) => format!("from {from} to {to}"),
                     (None, Some(to)) => format!("all to {to}, {adds}"),
-                    _ => "to the devices that keep the variables, which add in order".to_owned(),
+                    _ => "to the devices that store the variables, which add in order".to_owned(),
                 }
             }
             (CrossDeviceOps::Centralized, Phase::Share) => {
                 match (common(hop, names, true), common(hop, names, false)) {
                     (Some(from), Some(to)) => format!("from {from} to {to}"),
                     (Some(from), None) => format!("from {from} to all others"),
-                    _ => "from the devices that keep the variables to the replicas".to_owned(),
+                    _ => "from the devices that store the variables to the replicas".to_owned(),
                 }
             }
         }

@@ -127,7 +127,7 @@ impl ScalingPrediction {
         let chart = self.chart();
         let notes: String = self.notes().iter().map(|note| line(note)).collect();
         format!(
-            "<div style=\"font-weight:600;margin:4px 0\">A prediction, nothing of it was run</div>{}{}{}{notes}",
+            "<div style=\"font-weight:600;margin:4px 0\">A prediction: nothing of it was measured</div>{}{}{}{notes}",
             html_of(&self.table()),
             picture(&chart.svg(), &chart.summary()),
             html_of(&self.basis()),
@@ -137,7 +137,7 @@ impl ScalingPrediction {
     /// The same as text.
     pub fn to_plain(&self) -> String {
         format!(
-            "a prediction, nothing of it was run\n{}\n\n{}\n\n{}\n\n{}",
+            "a prediction: nothing of it was measured\n{}\n\n{}\n\n{}\n\n{}",
             text_of(&self.table()),
             self.chart().plain(),
             text_of(&self.basis()),

@@ -280,7 +280,7 @@ fn it_is_a_page_and_a_text() {
     let (html, text) = (found.to_html(), found.to_plain());
     assert!(html.contains("<img") && html.contains("predicted efficiency up to 1024 workers"));
     for shown in [
-        "a prediction, nothing of it was run",
+        "a prediction: nothing of it was measured",
         "snapshot every",
         "1 Gb/s  assumed",
         "20 ms    given",

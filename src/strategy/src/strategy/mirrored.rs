@@ -80,7 +80,7 @@ where
 {
     let specs: Vec<DeviceSpec> = devices.into_iter().map(Into::into).collect();
     if specs.is_empty() || specs.len() > MOST_REPLICAS {
-        let expects = format!("1 to {MOST_REPLICAS}");
+        let expects = format!("from 1 to {MOST_REPLICAS}");
         return Err(problem::bad_size(
             "number of devices",
             specs.len(),
@@ -118,7 +118,7 @@ macro_rules! into_replica_count {
                     .ok()
                     .filter(|count| (1..=MOST_REPLICAS).contains(count))
                     .ok_or_else(|| {
-                        let expects = format!("1 to {MOST_REPLICAS}");
+                        let expects = format!("from 1 to {MOST_REPLICAS}");
                         problem::bad_size("number of logical devices", self, &expects)
                     })
             }
@@ -147,24 +147,24 @@ mod tests {
         let name = "number of logical devices";
         check(
             MirroredStrategy::logical(0),
-            &format!("`{name}` is 0, it must be 1 to 64"),
+            &format!("the {name} is 0, but must be from 1 to 64"),
         );
         check(
             MirroredStrategy::logical(-3),
-            &format!("`{name}` is -3, it must be 1 to 64"),
+            &format!("the {name} is -3, but must be from 1 to 64"),
         );
         check(
             MirroredStrategy::logical(65),
-            &format!("`{name}` is 65, it must be 1 to 64"),
+            &format!("the {name} is 65, but must be from 1 to 64"),
         );
         check(
             MirroredStrategy::logical(u64::MAX),
-            &format!("`{name}` is 18446744073709551615, it must be 1 to 64"),
+            &format!("the {name} is 18446744073709551615, but must be from 1 to 64"),
         );
         let none: [DeviceSpec; 0] = [];
         check(
             MirroredStrategy::on(none),
-            "`number of devices` is 0, it must be 1 to 64",
+            "the number of devices is 0, but must be from 1 to 64",
         );
         let error = MirroredStrategy::on([cpu(0), cpu(0)]).expect_err("twice the same");
         assert!(error.message.contains("cpu:0 twice"), "{error}");

@@ -12,6 +12,8 @@ mod one_device;
 mod parameter_server;
 mod partitioner;
 mod tpu;
+mod variable_name;
+mod words;
 mod workers;
 
 use std::fmt;
@@ -19,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
-use stratoscope_render::text;
 use stratoscope_workers::{Precision, Team};
 
 pub use self::central_storage::CentralStorageStrategy;
@@ -31,9 +32,11 @@ pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;
 pub use self::partitioner::Partitioner;
 pub use self::tpu::TpuStrategy;
+pub use self::variable_name::note_variable;
 pub use self::workers::{Workers, html_of, text_of};
 use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, LogicalDevice};
+use crate::origin::Origin;
 
 /// The strategies that exist, by type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -97,6 +100,10 @@ struct Inner {
     /// The processes of the other replicas.
     team: Option<Arc<Team>>,
     handle: Weak<()>,
+    /// The statement that made it.
+    made: Origin,
+    /// The notebook's variable that holds a handle of it.
+    variable: Mutex<Option<String>>,
 }
 
 /// What the methods of a handle set.
@@ -150,6 +157,8 @@ impl Strategy {
             settings: Mutex::new(settings),
             team,
             handle: Arc::downgrade(&handle),
+            made: Origin::current(),
+            variable: Mutex::new(None),
         }));
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
         registry.retain(|known| known.strong_count() > 0);
@@ -239,53 +248,6 @@ impl Strategy {
     /// Whether one of its handles still exists.
     pub fn is_live(&self) -> bool {
         self.0.handle.strong_count() > 0
-    }
-
-    /// Its devices in words: `2 logical CPU devices`.
-    pub fn devices_in_words(&self) -> String {
-        let (replicas, servers) = (self.replicas(), self.servers());
-        match self.kind() {
-            StrategyKind::Tpu => {
-                let cores = text::count(replicas.len(), "simulated TPU core");
-                return format!("{cores}, computed by the CPU");
-            }
-            StrategyKind::ParameterServer => {
-                let way = match self.is_asynchronous() {
-                    true => "asynchronous",
-                    false => "synchronous (ours)",
-                };
-                let backend = replicas.first().map_or("", |device| device.backend.title());
-                let workers = text::count(replicas.len(), &format!("logical {backend} worker"));
-                let servers = text::count(servers.len(), "parameter server");
-                return format!("{workers} and {servers}, {way}");
-            }
-            StrategyKind::MultiWorkerMirrored => {
-                let workers = text::count(replicas.len(), "worker process");
-                return format!("{workers}, the first of which is this one");
-            }
-            StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::CentralStorage => {}
-        }
-        let Some(first) = replicas.first() else {
-            return "no device".to_owned();
-        };
-        let alike =
-            |device: &LogicalDevice| device.kind == first.kind && device.backend == first.backend;
-        if !replicas.iter().all(alike) {
-            let names: Vec<&str> = replicas.iter().map(|device| device.name.as_str()).collect();
-            return names.join(", ");
-        }
-        if let [only] = replicas {
-            return format!("{} ({})", only.name, only.description);
-        }
-        let kind = match first.kind {
-            DeviceKind::Physical => "",
-            DeviceKind::Logical => "logical ",
-            DeviceKind::Simulated => "simulated ",
-        };
-        text::count(
-            replicas.len(),
-            &format!("{kind}{} device", first.backend.title()),
-        )
     }
 }
 

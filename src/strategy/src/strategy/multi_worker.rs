@@ -64,7 +64,7 @@ impl Launch for Subcommand {
     fn command(&self, _: usize) -> std::io::Result<Command> {
         if std::env::var_os(LIBRARY_VARIABLE).is_none() {
             return Err(std::io::Error::other(
-                "this program is no notebook: say with `start_workers_by` how its workers are started",
+                "this program is not a notebook: set with `start_workers_by` how its workers are started",
             ));
         }
         let mut command = Command::new(std::env::current_exe()?);

@@ -104,7 +104,7 @@ mod tests {
         let error = Partitioner::FixedShards(0).checked().expect_err("0");
         assert_eq!(
             error.message,
-            "`number of shards` is 0, it must be at least 1"
+            "the number of shards is 0, but must be at least 1"
         );
     }
 

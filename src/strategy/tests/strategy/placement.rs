@@ -394,8 +394,8 @@ hops 1–3, 4 messages of 88 B in each: each sends a piece to the next, which ad
 to it
         │──────────►│──────────►│──────────►│
         │◄──────────────────────────────────│
-hops 4–6, 4 messages of 88 B in each: the finished pieces go round until all
-have all
+hops 4–6, 4 messages of 88 B in each: the finished pieces go round until each
+has all
         │──────────►│──────────►│──────────►│
         │◄──────────────────────────────────│
 6 hops, one after the other; 2.04 KiB in all, every device sends and receives

@@ -204,24 +204,24 @@ fn what_does_not_fit_is_a_diagnostic() {
     check(
         1,
         &[1, 1],
-        "`sets of gradients` is 1, it must be 2, one per replica",
+        "the number of sets of gradients is 1, but must be 2, one per replica",
     );
     check(
         2,
         &[1],
-        "`numbers of samples` is 1, it must be 2, one per replica",
+        "the number of sample counts is 1, but must be 2, one per replica",
     );
     check(
         2,
         &[0, 0],
-        "`number of samples` is 0, it must be at least 1",
+        "the number of samples is 0, but must be at least 1",
     );
     let error = replicas
         .for_each_replica(vec![1], |_, _, x: i32| x)
         .expect_err("one input");
     assert_eq!(
         error.message,
-        "`inputs` is 1, it must be 2, one per replica"
+        "`inputs` is 1, but must be 2, one per replica"
     );
 }
 

@@ -364,6 +364,6 @@ fn where_there_is_one_copy() {
         .expect_err("two numbers for one");
     assert_eq!(
         error.message,
-        "`numbers of the update` is 2, it must be 1, as the value has"
+        "the number of values in the update is 2, but must be 1, as the value has"
     );
 }

@@ -19,6 +19,7 @@ pub fn note(name: &str, value: &dyn Any) {
         // The summary has a name now and can be shown later.
         summary.keep();
     }
+    stratoscope_strategy::note_variable(name, value);
     let (owned, device) = owned(value);
     let described = Described {
         name: name.to_owned(),

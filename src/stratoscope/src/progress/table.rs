@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use stratoscope_render::html::{DATA_TABLE_STYLE, DENSE_CELL, NOTE_STYLE};
+use stratoscope_render::html::NOTE_STYLE;
 use stratoscope_render::text;
 use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::strategy::{Workers, html_of, text_of};
@@ -13,6 +13,7 @@ use stratoscope_train::text::{COLUMNS, table};
 use stratoscope_train::{EpochRecord, Measured};
 use stratoscope_wire::MimeBundle;
 
+use super::rows;
 use crate::display::html_and_plain;
 
 /// The table of a run.
@@ -39,11 +40,10 @@ pub(super) struct Fit {
 /// How a run ended.
 pub(super) enum End {
     Finished(Vec<String>),
+    /// A call of a run of `start!` is over: where the run stands, and the notes.
+    Stands(String, Vec<String>),
     Failed,
 }
-
-const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
-                    border-bottom:1px solid #808080b3";
 
 /// A bar of a share, 0 to 1.
 fn bar(share: f64, width: u32, color: &str) -> String {
@@ -75,7 +75,9 @@ impl Fit {
 
     /// `learning rate 0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.924e-7 at 188`.
     fn rates(&self) -> String {
-        format!("learning rate {}", self.started.rates)
+        let changes = self.latest.iter().flat_map(|latest| &latest.rate_changes);
+        let changes = changes.fold(String::new(), |line, change| format!("{line}; {change}"));
+        format!("learning rate {}{changes}", self.started.rates)
     }
 
     /// The processes that compute.
@@ -185,6 +187,7 @@ impl Fit {
     fn status(&self, elapsed: Duration) -> String {
         match &self.end {
             Some(End::Failed) => "stopped by an error".to_owned(),
+            Some(End::Stands(words, _)) => words.clone(),
             Some(End::Finished(_)) if self.share() < 1.0 => {
                 "ended before its last epoch".to_owned()
             }
@@ -260,34 +263,24 @@ impl Fit {
     fn to_html(&self) -> String {
         let color = match &self.end {
             Some(End::Failed) => "#c0392b",
-            Some(End::Finished(_)) if self.share() >= 1.0 => "#2e9e5b",
+            Some(End::Finished(_) | End::Stands(..)) if self.share() >= 1.0 => "#2e9e5b",
             Some(End::Finished(_)) => "#c98a1b",
-            None => "#2f7fd1",
+            None | Some(End::Stands(..)) => "#2f7fd1",
         };
         let share = self.share();
         let mut html = format!(
             "<div style=\"{NOTE_STYLE}\">{} &nbsp;<b>{:.0} %</b> &nbsp;{}</div>",
             bar(share, 260, color),
             100.0 * share,
-            escape(&self.status(self.begun.elapsed()))
+            prose(&self.status(self.begun.elapsed()))
         );
-        // Writing to a string cannot fail.
-        let _ = write!(html, "<table style=\"{DATA_TABLE_STYLE}\"><tr>");
-        for column in self.columns() {
-            let _ = write!(html, "<th style=\"{HEAD}\">{}</th>", escape(&column));
-        }
-        html.push_str("</tr>");
-        for row in self.rows() {
-            html.push_str("<tr>");
-            for cell in row {
-                let _ = write!(html, "<td style=\"{DENSE_CELL}\">{}</td>", escape(&cell));
-            }
-            html.push_str("</tr>");
-        }
-        html.push_str("</table>");
+        let is_best = |(record, _): &(EpochRecord, u64)| self.best == Some(record.epoch);
+        let best = self.epochs.iter().position(is_best);
+        html += &rows::html(&self.columns(), &self.rows(), best, self.end.is_some());
         if let Some(workers) = self.workers() {
             html.push_str(&html_of(&workers.table()));
             if let Some(slowest) = workers.straggler() {
+                // Writing to a string cannot fail.
                 let _ = write!(
                     html,
                     "<div style=\"{NOTE_STYLE}\">{}</div>",
@@ -314,7 +307,7 @@ impl Fit {
         for line in below.into_iter().flatten() {
             let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", escape(line));
         }
-        if let Some(End::Finished(notes)) = &self.end {
+        if let Some(End::Finished(notes) | End::Stands(_, notes)) = &self.end {
             for line in notes.iter().flat_map(|note| note.lines()) {
                 let _ = write!(html, "<div style=\"{NOTE_STYLE}\">{}</div>", prose(line));
             }
@@ -342,7 +335,7 @@ impl Fit {
         let mut below = vec![self.headline(), self.rates()];
         below.extend(self.started.chosen.clone());
         below.extend(self.started.tokens.clone());
-        if let Some(End::Finished(notes)) = &self.end {
+        if let Some(End::Finished(notes) | End::Stands(_, notes)) = &self.end {
             below.extend(notes.iter().cloned());
         }
         let below = below.iter().flat_map(|line| text::wrap(line, COLUMNS));
@@ -432,6 +425,7 @@ mod tests {
                 value: Some(0.5),
             }],
             learning_rate: 5e-5,
+            rate_changes: Vec::new(),
             counters: Counters {
                 batches: 5,
                 executions: 1,

@@ -66,44 +66,70 @@ impl IntoClassKey for String {
 /// What `class_weight` takes.
 #[diagnostic::on_unimplemented(
     message = "expected a weight for each class, got `{Self}`",
-    label = "`[1.0, 3.0]`, `[(\"games\", 3.0), (\"net\", 1.0)]`, `[(0, 1.0), (1, 3.0)]` or `\"balanced\"`"
+    label = "`{{\"games\": 3.0, \"net\": 1.0}}`, `{{0: 1.0, 1: 3.0}}`, `[1.0, 3.0]`, `[(0, 1.0), (1, 3.0)]` or `\"balanced\"`"
 )]
 pub trait IntoClassWeight {
     /// The weights as written.
     fn into_class_weight(self) -> ClassWeight;
 }
 
-impl<const N: usize> IntoClassWeight for [f64; N] {
+/// A weight: a number of any type.
+#[diagnostic::on_unimplemented(
+    message = "expected a weight, got `{Self}`",
+    label = "weights are numbers, such as `3.0`"
+)]
+pub trait IntoWeight {
+    /// The number.
+    fn into_weight(self) -> f64;
+}
+
+macro_rules! weights {
+    ($($number:ty),*) => { $(
+        impl IntoWeight for $number {
+            fn into_weight(self) -> f64 {
+                self as f64
+            }
+        }
+    )* };
+}
+
+weights!(f32, f64, i32, i64, u32, u64, usize);
+
+fn in_their_order<W: IntoWeight>(weights: impl IntoIterator<Item = W>) -> ClassWeight {
+    ClassWeight::InOrder(weights.into_iter().map(IntoWeight::into_weight).collect())
+}
+
+impl<W: IntoWeight, const N: usize> IntoClassWeight for [W; N] {
     fn into_class_weight(self) -> ClassWeight {
-        ClassWeight::InOrder(self.to_vec())
+        in_their_order(self)
     }
 }
 
-impl IntoClassWeight for Vec<f64> {
+impl<W: IntoWeight> IntoClassWeight for Vec<W> {
     fn into_class_weight(self) -> ClassWeight {
-        ClassWeight::InOrder(self)
+        in_their_order(self)
     }
 }
 
-impl<K: IntoClassKey, const N: usize> IntoClassWeight for [(K, f64); N] {
+impl<K: IntoClassKey, W: IntoWeight, const N: usize> IntoClassWeight for [(K, W); N] {
     fn into_class_weight(self) -> ClassWeight {
         of_classes(self)
     }
 }
 
-impl<K: IntoClassKey> IntoClassWeight for Vec<(K, f64)> {
+impl<K: IntoClassKey, W: IntoWeight> IntoClassWeight for Vec<(K, W)> {
     fn into_class_weight(self) -> ClassWeight {
         of_classes(self)
     }
 }
 
-impl<K: IntoClassKey> IntoClassWeight for HashMap<K, f64> {
+impl<K: IntoClassKey, W: IntoWeight> IntoClassWeight for HashMap<K, W> {
     fn into_class_weight(self) -> ClassWeight {
         of_classes(self)
     }
 }
 
-impl<K: IntoClassKey> IntoClassWeight for BTreeMap<K, f64> {
+impl<K: IntoClassKey, W: IntoWeight> IntoClassWeight for BTreeMap<K, W> {
     fn into_class_weight(self) -> ClassWeight {
         of_classes(self)
     }
@@ -121,9 +147,11 @@ impl IntoClassWeight for String {
     }
 }
 
-fn of_classes<K: IntoClassKey>(weights: impl IntoIterator<Item = (K, f64)>) -> ClassWeight {
+fn of_classes<K: IntoClassKey, W: IntoWeight>(
+    weights: impl IntoIterator<Item = (K, W)>,
+) -> ClassWeight {
     let weights = weights.into_iter();
-    let weights = weights.map(|(class, weight)| (class.into_class_key(), weight));
+    let weights = weights.map(|(class, weight)| (class.into_class_key(), weight.into_weight()));
     ClassWeight::OfClasses(weights.collect())
 }
 

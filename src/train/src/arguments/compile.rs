@@ -74,7 +74,7 @@ impl CompileArgs {
         self
     }
 
-    /// Batches run between two returns to the host. Default: 1. Above 1 it needs an active scope;
+    /// How many batches run before control returns to the host. Default: 1. Above 1 it needs an active scope;
     /// larger than the epoch it is the epoch.
     pub fn steps_per_execution(mut self, batches: impl IntoCount) -> Self {
         self.steps_per_execution = Some(batches.into_count());

@@ -20,7 +20,7 @@ pub(crate) struct EvaluatePlan {
     pub batch_size: usize,
     /// Batches in all; `None`: all of the data.
     pub steps: Option<usize>,
-    /// `None`: [`default_max_length`](super::default_max_length) of the model.
+    /// `None`: that of the training, or [`default_max_length`](super::default_max_length) of the model.
     pub max_length: Option<usize>,
     pub verbose: bool,
 }

@@ -335,11 +335,12 @@ impl<'a> FitArgs<'a> {
     /// `every` and `keep_last` need a folder, and one run at most is gone on with.
     fn check_checkpoints(&self) -> Result<()> {
         let needs = |argument: &str, expects: &str| {
-            Err(Box::new(problem::bad_value("fit", argument, "…", expects)))
+            let finding = problem::bad_value("fit", argument, "…", expects);
+            Err(Box::new(finding.fix(format!("add {expects}"))))
         };
         match (&self.checkpoint, &self.every, &self.keep_last) {
-            (None, Some(_), _) => needs("every", "`checkpoint`, a folder, beside it"),
-            (_, None, Some(_)) => needs("keep_last", "`every`, a number of steps, beside it"),
+            (None, Some(_), _) => needs("every", "`checkpoint`, a folder"),
+            (_, None, Some(_)) => needs("keep_last", "`every`, a number of steps"),
             _ if self.resume && self.resume_from.is_some() => Err(both_resumes()),
             _ => Ok(()),
         }
@@ -349,7 +350,7 @@ impl<'a> FitArgs<'a> {
     fn check_order(&self) -> Result<()> {
         match (self.group_by_length, self.shuffle) {
             (true, Some(false)) => {
-                let expects = "`shuffle = true`, the default, beside it";
+                let expects = "`shuffle = true`, the default, in the same call";
                 let finding = problem::bad_value("fit", "group_by_length", true, expects);
                 let why = "`shuffle = false` keeps the order of the data, in which examples are not \
                            beside those of their length";
@@ -367,12 +368,8 @@ impl<'a> FitArgs<'a> {
             _ => {
                 let expects =
                     "one `GradualUnfreezing`: with two, layers would be trained too early";
-                Err(Box::new(problem::bad_value(
-                    "fit",
-                    "callbacks",
-                    "…",
-                    expects,
-                )))
+                let finding = problem::bad_value("fit", "callbacks", "[…, …]", expects);
+                Err(Box::new(finding))
             }
         }
     }
@@ -389,7 +386,12 @@ impl<'a> FitArgs<'a> {
             [_, (argument, _), ..] => {
                 let expects =
                     "one early stopping: a run goes back to the weights of one best epoch";
-                Err(Box::new(problem::bad_value("fit", argument, "…", expects)))
+                Err(Box::new(problem::bad_value(
+                    "fit",
+                    argument,
+                    "two of them",
+                    expects,
+                )))
             }
         }
     }
@@ -487,7 +489,7 @@ mod tests {
         check(
             args().validation_steps(2),
             "SC0103",
-            "`validation_steps = …`: expected `validation_data` or `validation_split` beside it",
+            "`validation_steps` needs `validation_data` or `validation_split`",
         );
         check(
             args().validation_data(&data).validation_freq([1, 0]),
@@ -502,17 +504,17 @@ mod tests {
         check(
             args().every(5),
             "SC0103",
-            "`every = …`: expected `checkpoint`, a folder, beside it",
+            "`every` needs `checkpoint`, a folder",
         );
         check(
             args().checkpoint("runs").keep_last(2),
             "SC0103",
-            "`keep_last = …`: expected `every`, a number of steps, beside it",
+            "`keep_last` needs `every`, a number of steps",
         );
         check(
             args().group_by_length(true).shuffle(false),
             "SC0103",
-            "`group_by_length = true`: expected `shuffle = true`, the default, beside it",
+            "`group_by_length = true`: expected `shuffle = true`, the default, in the same call",
         );
         check(
             args().resume(true).resume_from("runs"),

@@ -167,9 +167,10 @@ impl Stopping {
 
 /// SC0103: something that compares epochs by their validation, in a run without any.
 pub(crate) fn without_validation(argument: &str) -> Diagnostic {
-    let expects = "`validation_data` or `validation_split` beside it";
+    let expects = "`validation_data` or `validation_split`";
     problem::bad_value("fit", argument, "…", expects)
-        .why("it is about the validation, and nothing is validated on")
+        .why("it compares epochs by their validation, and this run has no validation data")
+        .fix(format!("add {expects} to the call"))
 }
 
 /// What epochs are compared by.
@@ -237,6 +238,8 @@ mod tests {
                 predictions: Predicted::default(),
                 seconds: 0.1,
                 low_is_good: Vec::new(),
+                cut: None,
+                other_length: None,
             }),
             learning_rate: 5e-5,
             seconds: 2.0,

@@ -128,6 +128,8 @@ pub struct Advanced {
     pub epoch_metrics: Vec<Measured>,
     /// The rate of the latest optimizer step; of the first one before there was any.
     pub learning_rate: f64,
+    /// The changes of the rate that were made by hand: `5e-5 from step 21 on`.
+    pub rate_changes: Vec<String>,
     /// The counters of the run so far.
     pub counters: Counters,
     /// Examples per second, by the latest batches; `None` before the second batch of the run is over, since the

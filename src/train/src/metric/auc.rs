@@ -1,11 +1,14 @@
-//! The area under the receiver operating characteristic, as Keras computes it: the curve has a point for each
-//! of 200 thresholds, and straight lines between them.
+//! The area under the receiver operating characteristic.
+//!
+//! `auc` is exact: every score is a threshold, as for scikit-learn's `roc_auc_score`. It is the share of the pairs of
+//! an example of class 1 and one of class 0 in which the former has the higher score; equal scores count half (Hanley
+//! and McNeil 1982).
+//!
+//! `keras_auc` is Keras's approximation: the curve has a point for each of 200 thresholds, and straight lines between
+//! them, so that scores between two neighboring thresholds count as equal.
 //! Source: `keras/src/metrics/confusion_metrics.py`, class `AUC` with its defaults (`num_thresholds=200`,
 //! `curve="ROC"`, `summation_method="interpolation"`), and `keras/src/metrics/metrics_utils.py`,
 //! `_update_confusion_matrix_variables_optimized`.
-//!
-//! scikit-learn's `roc_auc_score` takes every score for a threshold of its own; the two differ by what falls
-//! between neighboring thresholds.
 
 /// Thresholds of the curve: −ε, 1/199, 2/199, … 198/199, 1 + ε.
 pub(super) const THRESHOLDS: usize = 200;
@@ -17,16 +20,18 @@ pub(super) struct Scores {
     counts: [[u64; THRESHOLDS]; 2],
 }
 
-impl Scores {
-    pub fn empty() -> Self {
+impl Default for Scores {
+    fn default() -> Self {
         Self {
             counts: [[0; THRESHOLDS]; 2],
         }
     }
+}
 
+impl Scores {
     /// From [`Self::all`].
     pub fn from_counts(all: &[u64]) -> Self {
-        let mut scores = Self::empty();
+        let mut scores = Self::default();
         let counts = scores.counts.iter_mut().flatten();
         counts.zip(all).for_each(|(count, &other)| *count = other);
         scores
@@ -54,7 +59,27 @@ impl Scores {
     }
 }
 
-/// Undefined if one of the classes is missing. (Keras says 0.)
+/// The exact area, of labels and scores: a label above ½ is class 1. A score that is not finite says nothing. Undefined if one
+/// of the classes is missing.
+pub(super) fn exact(pairs: &[(f64, f64)]) -> Option<f64> {
+    let finite = pairs.iter().filter(|(_, score)| score.is_finite());
+    let mut scored: Vec<(f64, bool)> = finite.map(|&(label, score)| (score, label > 0.5)).collect();
+    // A stable sort takes the two ordered runs of a tally as they are.
+    scored.sort_by(|(score, _), (other, _)| score.total_cmp(other));
+    let (mut below, mut ones, mut twice_area) = (0_u128, 0_u128, 0_u128);
+    // −0 and 0 are one score, which `total_cmp` orders.
+    for equal in scored.chunk_by(|(score, _), (other, _)| score == other) {
+        let own_ones = equal.iter().filter(|(_, is_one)| *is_one).count() as u128;
+        let own_zeros = equal.len() as u128 - own_ones;
+        twice_area += own_ones * (2 * below + own_zeros);
+        below += own_zeros;
+        ones += own_ones;
+    }
+    let pairs = below * ones;
+    (pairs > 0).then(|| twice_area as f64 / (2.0 * pairs as f64))
+}
+
+/// Keras's area. Undefined if one of the classes is missing. (Keras says 0.)
 pub(super) fn of(scores: &Scores) -> Option<f64> {
     let totals = scores
         .counts
@@ -83,7 +108,7 @@ mod tests {
 
     #[track_caller]
     fn check(zeros: &[f64], ones: &[f64], expected: Option<f64>) {
-        let mut scores = Scores::empty();
+        let mut scores = Scores::default();
         zeros.iter().for_each(|&score| scores.add(false, score));
         ones.iter().for_each(|&score| scores.add(true, score));
         match (of(&scores), expected) {
@@ -92,6 +117,53 @@ mod tests {
             }
             (found, expected) => assert_eq!(found, expected),
         }
+    }
+
+    /// The share of the pairs in the right order, pair by pair.
+    fn by_pairs(pairs: &[(f64, f64)]) -> f64 {
+        let of = |class: f64| pairs.iter().filter(move |(label, _)| *label == class);
+        let each = of(1.0).flat_map(|one| of(0.0).map(move |zero| (one.1, zero.1)));
+        let worth = each.map(|(one, zero)| match () {
+            () if one > zero => 1.0,
+            () if one == zero => 0.5,
+            () => 0.0,
+        });
+        let worth: Vec<f64> = worth.collect();
+        worth.iter().sum::<f64>() / worth.len() as f64
+    }
+
+    #[test]
+    fn the_exact_area_is_that_of_scikit_learn() {
+        // The example of its documentation: `roc_auc_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])` is 0.75.
+        let found = exact(&[(0.0, 0.1), (0.0, 0.4), (1.0, 0.35), (1.0, 0.8)]);
+        assert_eq!(found, Some(0.75));
+        assert_eq!(exact(&[(0.0, 0.501), (1.0, 0.502)]), Some(1.0));
+        assert_eq!(exact(&[(0.0, 0.5), (1.0, 0.5), (1.0, 0.5)]), Some(0.5));
+        assert_eq!(exact(&[(0.0, 0.0), (1.0, -0.0)]), Some(0.5));
+        assert_eq!(
+            exact(&[(-1.0, -2.0), (1.0, 3.0), (1.0, f64::NAN)]),
+            Some(1.0)
+        );
+        assert_eq!(exact(&[(1.0, 0.5)]), None);
+        assert_eq!(exact(&[]), None);
+    }
+
+    /// 100 scores near ½, some of them equal, where Keras's thresholds are too far apart.
+    #[test]
+    fn scores_near_one_half_are_different_scores() {
+        let pair = |row: u32| {
+            let label = f64::from(u8::from((row * 31 + row / 7).is_multiple_of(3)));
+            let score = 0.5 + f64::from(row * 7919 % 41) * 1e-4 - label * 1e-3;
+            (label, score)
+        };
+        let pairs: Vec<(f64, f64)> = (0..100).map(pair).collect();
+        let expected = by_pairs(&pairs);
+        let found = exact(&pairs).expect("both classes");
+        assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        let mut scores = Scores::default();
+        (pairs.iter()).for_each(|&(label, score)| scores.add(label > 0.5, score));
+        let of_keras = of(&scores).expect("both classes");
+        assert!((found - of_keras).abs() > 0.01, "{found} {of_keras}");
     }
 
     #[test]
@@ -126,7 +198,7 @@ mod tests {
     fn it_is_the_sum_of_trapezoids() {
         let score = |index: u32| f64::from(index * 7919 % 1000) / 999.0;
         let is_one = |index: u32| (index * 31 + index / 7).is_multiple_of(3);
-        let mut scores = Scores::empty();
+        let mut scores = Scores::default();
         (0..500).for_each(|index| scores.add(is_one(index), score(index)));
         let thresholds = (0..THRESHOLDS).map(|index| match index {
             0 => -1e-7,

@@ -4,6 +4,7 @@
 //! wrong for most of them, and for accuracy too when the last batch is short. `None` means undefined
 //! (an empty denominator): it is shown as such, never as NaN or as 0.
 
+mod applicability;
 mod auc;
 mod correct;
 mod correlation;
@@ -26,6 +27,7 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
+pub(crate) use applicability::Answers;
 use correct::accuracy_of;
 pub(crate) use correct::{correct, largest};
 pub use own::OwnMetric;
@@ -79,27 +81,10 @@ pub enum Metric {
     Perplexity,
     /// See [`micro_f1()`].
     MicroF1,
+    /// See [`keras_auc()`].
+    KerasAuc,
     /// The mean of what a function returns: see [`Metric::mean_of`] and [`Metric::lower_is_better`].
     Own(OwnMetric),
-}
-
-/// What the outputs of a model are to its metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answers {
-    /// One number.
-    Number,
-    /// One number, by which two classes are distinguished.
-    TwoClasses,
-    /// One output a class.
-    Classes(usize),
-    /// One output a class, for each word.
-    Words,
-    /// A part of a text.
-    Span,
-    /// One output for each token of the vocabulary, for each hidden token.
-    Tokens,
-    /// One output a label, each decided by itself.
-    Set,
 }
 
 /// The share of examples whose largest output is the label's, from 0 to 1; higher is better. One output that decides
@@ -167,10 +152,19 @@ pub fn recall() -> Metric {
     Metric::Recall
 }
 
-/// The area under the ROC curve, for two classes, with 200 thresholds as in Keras's `AUC`; logits are converted to
-/// probabilities first. From 0 to 1, higher is better; undefined if a class has no examples, where Keras says 0.
+/// The area under the ROC curve, for two classes: exact, as scikit-learn's `roc_auc_score`. It is the share of pairs of an
+/// example of class 1 and one of class 0 in which class 1 is more probable for the former; equal probabilities count half.
+/// From 0 to 1, higher is better; undefined if a class has no examples. The probabilities of a split are kept, 16 bytes for
+/// each example. [`keras_auc`] is Keras's approximation.
 pub fn auc() -> Metric {
     Metric::Auc
+}
+
+/// The area under the ROC curve as Keras's `AUC` approximates it, with 200 thresholds: probabilities between two neighboring
+/// thresholds count as equal. It keeps 400 counts, however many examples there are; otherwise as [`auc`]. Undefined if a
+/// class has no examples, where Keras says 0.
+pub fn keras_auc() -> Metric {
+    Metric::KerasAuc
 }
 
 /// The share of examples whose label is among the `k` largest outputs, equal ones included, from 0 to 1; higher is
@@ -223,7 +217,7 @@ pub fn micro_f1() -> Metric {
 
 impl Metric {
     /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Accuracy,
         Self::F1,
         Self::MacroF1,
@@ -244,6 +238,7 @@ impl Metric {
         Self::AnswerF1,
         Self::Perplexity,
         Self::MicroF1,
+        Self::KerasAuc,
     ];
 
     /// Its name in tables and as text: `macro_f1`.
@@ -269,6 +264,7 @@ impl Metric {
             Self::AnswerF1 => "answer_f1",
             Self::Perplexity => "perplexity",
             Self::MicroF1 => "micro_f1",
+            Self::KerasAuc => "keras_auc",
             Self::Own(metric) => metric.name(),
         }
     }
@@ -328,7 +324,8 @@ impl Metric {
             Self::Rmse => distance::root(tally.pairs()),
             Self::Precision => precision_recall::precision(tally),
             Self::Recall => precision_recall::recall(tally),
-            Self::Auc => tally.scores().and_then(auc::of),
+            Self::Auc => auc::exact(tally.pairs()),
+            Self::KerasAuc => tally.scores().and_then(auc::of),
             Self::TopKAccuracy { k } => top_k::of(k, tally.ranks()),
             Self::EntityF1 => entities::f1(tally),
             Self::EntityPrecision => entities::precision(tally),
@@ -341,82 +338,6 @@ impl Metric {
             Self::AnswerF1 => tally.answers.as_ref()?.f1(),
             Self::Perplexity => tally.pieces.as_ref()?.perplexity(),
             Self::Own(metric) => tally.own.iter().find_map(|own| own.mean(metric)),
-        }
-    }
-
-    /// Whether it is of answers in texts.
-    fn is_of_spans(self) -> bool {
-        matches!(self, Self::ExactMatch | Self::AnswerF1)
-    }
-
-    /// Whether it is of entities.
-    fn is_of_entities(self) -> bool {
-        matches!(
-            self,
-            Self::EntityF1 | Self::EntityPrecision | Self::EntityRecall
-        )
-    }
-
-    /// What is needed in its place, if it cannot measure such answers.
-    pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
-        match (self, answers) {
-            (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
-            (Self::Own(_), Answers::Set | Answers::Tokens | Answers::Span) => Some(
-                "a metric of this head: `Metric::mean_of` is of classes, numbers, and tags of words",
-            ),
-            (Self::Own(_), _) => None,
-            (Self::Accuracy | Self::ExactMatch | Self::MacroF1 | Self::MicroF1, Answers::Set) => {
-                None
-            }
-            (_, Answers::Set) => Some(
-                "`micro_f1()`, `macro_f1()`, `accuracy()` or `exact_match()`: a text has any of several labels",
-            ),
-            (Self::MicroF1, _) => Some(
-                "another metric: `micro_f1` is of several labels a text (`from_pretrained_multi_label`)",
-            ),
-            (Self::Accuracy | Self::Perplexity, Answers::Tokens) => None,
-            (_, Answers::Tokens) => {
-                Some("`perplexity()` or `accuracy()`: a hidden token is predicted")
-            }
-            (Self::Perplexity, _) => {
-                Some("another metric: perplexity is of hidden tokens (`BertForMaskedLM`)")
-            }
-            (_, Answers::Span) if self.is_of_spans() => None,
-            (_, Answers::Span) => {
-                Some("`exact_match()` or `answer_f1()`: the answer is a part of a text")
-            }
-            (_, Answers::Words) if self.is_of_entities() => None,
-            (
-                Self::Accuracy | Self::MacroF1 | Self::Mcc | Self::TopKAccuracy { .. },
-                Answers::Words,
-            ) => None,
-            (_, Answers::Words) => Some(
-                "`entity_f1()`, `entity_precision()`, `entity_recall()` or `accuracy()`: a word has a tag",
-            ),
-            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_entities() => Some(
-                "a metric of classes: entities are made of tags of words (`BertForTokenClassification`)",
-            ),
-            (Self::TopKAccuracy { .. }, Answers::TwoClasses) => {
-                Some("`accuracy()`, as one output decides between two classes")
-            }
-            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_spans() => Some(
-                "a metric of classes: answers in texts are those of `BertForQuestionAnswering`",
-            ),
-            (_, Answers::Number) if self.is_of_classes() => {
-                Some("a metric of numbers: `mae()`, `rmse()`, `pearson()` or `spearman()`")
-            }
-            (_, Answers::TwoClasses) if self.is_distance() => None,
-            (_, Answers::TwoClasses | Answers::Classes(_)) if !self.is_of_classes() => {
-                Some("a metric of classes: `accuracy()` or `macro_f1()`")
-            }
-            (_, Answers::Classes(2)) => None,
-            (Self::F1, Answers::Classes(_)) => {
-                Some("`macro_f1()`, as there are more than two classes")
-            }
-            (Self::Precision | Self::Recall | Self::Auc, Answers::Classes(_)) => {
-                Some("`macro_f1()` or `accuracy()`: it is of two classes, and there are more")
-            }
-            _ => None,
         }
     }
 }
@@ -583,7 +504,12 @@ mod tests {
     #[test]
     fn keras_own_examples() {
         use stratoscope_data::Labels;
-        let all = [Metric::Precision, Metric::Recall, Metric::Auc, Metric::Mae];
+        let all = [
+            Metric::Precision,
+            Metric::Recall,
+            Metric::KerasAuc,
+            Metric::Mae,
+        ];
         let labels = Labels::Classes(vec![0, 1, 1, 1]);
         let mut tally = Tally::of_two_classes_by_one_output(0.5).measuring(&all, false);
         tally.add(&labels, &[1.0, 0.0, 1.0, 1.0]);
@@ -593,7 +519,7 @@ mod tests {
         assert_eq!(tally.examples(), 4, "pairs are beside the classes");
         let mut tally = Tally::of_two_classes_by_one_output(0.5).measuring(&all, false);
         tally.add(&Labels::Classes(vec![0, 0, 1, 1]), &[0.0, 0.5, 0.3, 0.9]);
-        check(Metric::Auc, &tally, Some(0.75));
+        check(Metric::KerasAuc, &tally, Some(0.75));
         check(
             Metric::Precision,
             &Tally::of_two_classes_by_one_output(0.5),
@@ -605,7 +531,7 @@ mod tests {
     #[test]
     fn logits_and_probabilities_have_the_same_area() {
         use stratoscope_data::Labels;
-        let metrics = [Metric::Auc, Metric::Mse];
+        let metrics = [Metric::Auc, Metric::KerasAuc, Metric::Mse];
         let labels = Labels::Classes(vec![0, 1, 0, 1, 1]);
         let logits = [-1.5_f32, 0.25, 0.5, 2.0, -0.75];
         let pairs = logits.map(|logit| [0.5, 0.5 + logit]).concat();
@@ -621,6 +547,7 @@ mod tests {
         // 6 pairs of a 0 and a 1, of which 4 are in order.
         for tally in [&logit, &share, &two] {
             check(Metric::Auc, tally, Some(4.0 / 6.0));
+            check(Metric::KerasAuc, tally, Some(4.0 / 6.0));
         }
         let squares: f64 = std::iter::zip([0.0, 1.0, 0.0, 1.0, 1.0], shares)
             .map(|(label, share)| (label - f64::from(share)).powi(2))
@@ -674,9 +601,10 @@ mod tests {
             [&numbers[..], &entities].concat()
         );
         let two = ["precision", "recall", "auc"];
+        let keras = ["keras_auc"];
         assert_eq!(
             refused(Answers::Classes(3)),
-            [&["f1"][..], &numbers, &two, &entities].concat()
+            [&["f1"][..], &numbers, &two, &entities, &keras].concat()
         );
         assert_eq!(
             refused(Answers::TwoClasses),
@@ -684,7 +612,7 @@ mod tests {
         );
         assert_eq!(
             refused(Answers::Words),
-            [&["f1"][..], &numbers, &two, &entities[3..]].concat()
+            [&["f1"][..], &numbers, &two, &entities[3..], &keras].concat()
         );
         assert_eq!(
             refused(Answers::Number),
@@ -692,7 +620,8 @@ mod tests {
                 &["accuracy", "f1", "macro_f1", "mcc"][..],
                 &two,
                 &["top_5_accuracy"],
-                &entities
+                &entities,
+                &keras
             ]
             .concat()
         );

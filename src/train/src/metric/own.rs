@@ -122,7 +122,7 @@ pub(crate) fn failures(metrics: &[Metric]) -> Vec<Diagnostic> {
         let said = panicked.as_mut()?.take()?;
         let expects = "a function that returns a number for every example";
         let found = problem::bad_value("compile", "metrics", &kept.name, expects);
-        let why = format!("of an example it panicked: {said}; from there on it is undefined");
+        let why = format!("it panicked for an example: {said}; from there on it is undefined");
         Some(Diagnostic {
             severity: Severity::Warning,
             ..found.why(why)

@@ -115,7 +115,7 @@ mod tests {
     fn what_was_counted_comes_back() {
         let classes = Tally::of_classes(3).measuring(&[Metric::TopKAccuracy { k: 2 }], true);
         let two = Tally::of_two_classes_by_one_output(0.5);
-        let two = two.measuring(&[Metric::Auc, Metric::Rmse], true);
+        let two = two.measuring(&[Metric::KerasAuc, Metric::Rmse], true);
         for (empty, width) in [(classes, 3), (two, 1), (Tally::of_numbers(), 1)] {
             let mut counted = empty.clone();
             let outputs: Vec<f32> = (0..2 * width).map(|i| 0.3 * i as f32).collect();

@@ -156,7 +156,7 @@ mod tests {
             let top = [Metric::TopKAccuracy { k: 2 }];
             let classes = Tally::of_classes(3).measuring(&top, true);
             let two = Tally::of_two_classes_by_one_output(0.3);
-            let two = two.measuring(&[Metric::Auc, Metric::Rmse], true);
+            let two = two.measuring(&[Metric::Auc, Metric::KerasAuc, Metric::Rmse], true);
             for (tally, as_classes) in [(classes, true), (two, false), (Tally::of_numbers(), false)]
             {
                 let made = Tallies::new(tally.clone(), Some(&strategy), Origin::default());

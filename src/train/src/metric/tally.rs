@@ -44,7 +44,7 @@ pub struct Tally {
     pub(super) of_logits: bool,
     /// Whether outputs are margins, which labels of −1 and 1 are compared with as they are.
     pub(super) of_margins: bool,
-    /// Whether the pairs are kept beside the classes: for distances of labels and probabilities, or margins.
+    /// Whether pairs are kept beside the classes: labels and probabilities, or margins, for distances and `auc`.
     pub(super) keeps_pairs: bool,
     /// How often each rank was that of the label; empty where nobody asks.
     pub(super) ranks: Vec<u64>,
@@ -134,12 +134,15 @@ impl Tally {
         }
         if self.threshold.is_some() {
             self.keeps_pairs = needs(|metric| metric.is_distance());
-        } else if self.classes > 0 && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
+        }
+        if self.classes == 2 {
+            self.keeps_pairs |= needs(|metric| *metric == Metric::Auc);
+            self.scores = needs(|metric| *metric == Metric::KerasAuc).then(Box::default);
+        }
+        let by_rank = self.threshold.is_none() && self.classes > 0;
+        if by_rank && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
             // The last is for outputs that are not finite.
             self.ranks = vec![0; self.classes + 1];
-        }
-        if self.classes == 2 && needs(|metric| *metric == Metric::Auc) {
-            self.scores = Some(Box::new(Scores::empty()));
         }
         self
     }
@@ -297,7 +300,11 @@ impl Tally {
                         true => f64::from(one) - f64::from(zero),
                         false => f64::from(one),
                     };
-                    self.add_score(label == 1, self.probability(output));
+                    let probability = self.probability(output);
+                    self.add_score(label == 1, probability);
+                    if self.keeps_pairs {
+                        self.add_number(label as f64, probability);
+                    }
                 }
             }
         } else {

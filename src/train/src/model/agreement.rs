@@ -52,7 +52,7 @@ fn of_set(loss: Loss, task: Task) -> Option<Diagnostic> {
     (task == Task::Set && !fits).then(|| {
         let expects = "`BinaryCrossentropy { from_logits: true }`";
         let problem = problem::bad_value("compile", "loss", loss.name(), expects);
-        problem.why("a text has any of several labels, and each is decided by itself")
+        problem.why("a text can have several labels, and each is decided separately")
     })
 }
 
@@ -61,7 +61,9 @@ fn of_pairs(loss: Loss, task: Task) -> Option<Diagnostic> {
     (task == Task::Embedding && !loss.is_regression()).then(|| {
         let expects = "a loss of numbers, such as `MeanSquaredError`";
         let problem = problem::bad_value("compile", "loss", loss.name(), expects);
-        problem.why("it learns from pairs of texts with the cosine that their vectors are to have")
+        problem.why(
+            "it learns from pairs of texts, each with the cosine that their vectors should have",
+        )
     })
 }
 
@@ -104,7 +106,7 @@ fn of_own(loss: Loss, state: &ModelState, choice: &StrategyChoice) -> Option<Dia
     let strategy = bound.or_else(|| state.to_be_bound(choice));
     if strategy.is_some_and(|strategy| strategy.team().is_some()) {
         let expects = "a loss that all workers have";
-        let why = "a function does not travel to worker processes; the other strategies take it";
+        let why = "a function cannot be sent to worker processes; the other strategies accept it";
         return Some(problem::bad_value("compile", "loss", loss, expects).why(why));
     }
     let files = &*state.files;
@@ -181,7 +183,14 @@ fn of_metric(metric: Metric, loss: Option<Loss>, files: &dyn Files) -> Option<Di
         return Some(rule.diagnostic());
     }
     if let Some(expects) = metric.objection(answers) {
-        return Some(problem::bad_value("compile", "metrics", metric, expects));
+        let mut finding = problem::bad_value("compile", "metrics", metric, expects);
+        if let (Metric::F1, Answers::Classes(classes)) = (metric, answers) {
+            finding.fixes.clear();
+            finding = finding.fix(format!(
+                "write `metrics = [macro_f1()]`: `f1` is for two classes, here are {classes}"
+            ));
+        }
+        return Some(finding);
     }
     let Metric::Own(own) = metric else {
         return None;
@@ -257,8 +266,7 @@ pub(crate) fn warnings(
     found
 }
 
-/// SC0501, for pretrained weights only: what is made anew may be trained at any rate, and so may a
-/// head alone.
+/// SC0501. What is new may be trained at any usual rate, and so may a head alone.
 fn rate(state: &ModelState, optimizer: &Optimizer) -> Option<Diagnostic> {
     let is_adam = matches!(optimizer.rule, UpdateRule::Adam(_));
     let pretrained = state.files.source().is_some();
@@ -270,13 +278,18 @@ fn rate(state: &ModelState, optimizer: &Optimizer) -> Option<Diagnostic> {
     let most_is_trained = 2 * trained > state.num_parameters();
     let rate = optimizer.schedule.named_rate();
     let usual = (LearningRateOutOfRange::LOW..LearningRateOutOfRange::HIGH).contains(&rate);
-    if !is_adam || !pretrained || !most_is_trained || usual {
+    let is_fine = match pretrained && most_is_trained {
+        true => usual,
+        false => rate < LearningRateOutOfRange::HIGHEST,
+    };
+    if !is_adam || is_fine {
         return None;
     }
     let rule = LearningRateOutOfRange {
         optimizer: optimizer.to_string(),
         rate,
         by_name: optimizer.by_name,
+        is_pretrained: pretrained && most_is_trained,
     };
     Some(rule.diagnostic())
 }

@@ -1,6 +1,6 @@
 //! BERT's networks as models: loading, saving, and what training asks of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::checkpoint::AdapterFolder;
@@ -303,20 +303,6 @@ impl ModelOf<SequenceClassifier> {
 }
 
 impl<N: Network<Files = BertFiles>> ModelOf<N> {
-    /// Writes the model as Hugging Face files, with the names of its labels and its tokenizer, and
-    /// returns their paths. transformers and [`Self::from_pretrained`] load the folder. Of a model with adapters these and
-    /// the head are written, in the layout of PEFT: the frozen weights stay where they are.
-    ///
-    /// # Errors
-    /// A diagnostic for the first file that cannot be written.
-    pub fn save_pretrained(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
-        let state = self.state();
-        let (network, files) = (state.settled()?.first().clone(), state.files.clone());
-        // Others may use the model while the files are written.
-        drop(state);
-        network.save(&*files, folder.as_ref())
-    }
-
     /// Gives the model another tokenizer; weights and labels stay. Its ids must be those that the
     /// model's word embeddings were trained with: ids that have no vector are SC0402 in the next call
     /// with texts.
@@ -367,7 +353,7 @@ where
         stride: None,
         masking: Masking::default(),
     };
-    let model = Model::new(loaded.network, files, origin)?;
+    let model = Model::with_files(loaded.network, files, origin)?;
     freeze_all_but_adapters::<N>(&mut model.state());
     Ok(model)
 }

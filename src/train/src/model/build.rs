@@ -22,7 +22,7 @@ impl Model {
     where
         N: Network<Files = Outputs>,
     {
-        Self::new(network, outputs, Origin::current())
+        Self::with_files(network, outputs, Origin::current())
     }
 
     /// A model of a network that a function makes on a device; the closure has no variables of its surroundings. Worker
@@ -38,7 +38,7 @@ impl Model {
     {
         let origin = Origin::current();
         let network = make(&scope::device()?);
-        let model = Self::new(network, outputs, origin)?;
+        let model = Self::with_files(network, outputs, origin)?;
         let host: Host = host::<N>;
         let made = Made::by(host as *const (), make as *const ());
         model.state().step.made_by = Some(made);
@@ -65,7 +65,12 @@ impl Model {
         match state.step.replicas.first().input_width() {
             Some(built) if built != width => {
                 let given = Examples::Numbers(Some(width));
-                Err(does_not_fit(&state, given, "`input_shape`", "build"))
+                Err(does_not_fit(
+                    &state,
+                    given,
+                    ("`input_shape`", false),
+                    "build",
+                ))
             }
             _ => Ok(()),
         }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use stratoscope_diagnostics::rules::{
-    MissingOptimizer, ModelOutsideScope, OptimizerOfOtherModel, OptimizerOwner,
-    StepsPerExecutionWithoutScope,
+    BuiltAt, MissingOptimizer, ModelOutsideScope, OptimizerOfOtherModel, OptimizerOwner,
+    StepsPerExecutionWithoutScope, StrategyName,
 };
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
-use stratoscope_strategy::{Origin, PlacementReport, Strategy, origin, scope};
+use stratoscope_strategy::{LogicalDevice, Origin, PlacementReport, Strategy, origin, scope};
 
 use crate::arguments::{CompileArgs, Compiled, Count, StrategyChoice};
 use crate::context::warnings::{begin_call, notice};
@@ -178,13 +178,10 @@ impl Findings {
             self.problems.extend(finding);
         }
         if counts.steps_per_execution > 1 && !is_in_scope(state, &args.strategy) {
-            let rule = StepsPerExecutionWithoutScope {
-                value: usize::try_from(counts.steps_per_execution).unwrap_or(usize::MAX),
-                dropped: args.drop_unsupported,
-            };
+            let finding = needs_a_scope(state, counts.steps_per_execution, args);
             match args.drop_unsupported {
-                true => self.warnings.push(rule.diagnostic()),
-                false => self.problems.push(rule.diagnostic()),
+                true => self.warnings.push(finding),
+                false => self.problems.push(finding),
             }
             counts.steps_per_execution = 1;
         }
@@ -240,56 +237,97 @@ fn note_on_scope(state: &ModelState) -> Option<(String, String)> {
     Some(("scope".to_owned(), note))
 }
 
-/// SC0201 where the model's variables do not belong to the strategy that the call names or the scope has.
-fn outside_its_scope(state: &ModelState, choice: &StrategyChoice) -> Result<Option<Diagnostic>> {
-    let bound = state.step.replicas.strategy();
-    let meant: Option<Strategy> = match (choice, bound) {
-        (StrategyChoice::None, Some(bound)) => {
-            let expects = format!("`{}`, under which the model was built", bound.name());
-            let finding = problem::bad_value("compile", "strategy", "none", expects);
-            return Ok(Some(finding.fix(
-                "build the model outside of any scope to train on one device",
-            )));
-        }
-        (StrategyChoice::None, None) => None,
+/// SC0102.
+fn needs_a_scope(state: &ModelState, value: u64, args: &CompileArgs) -> Diagnostic {
+    let strategy = meant(state, &args.strategy);
+    let device = state.step.replicas.devices().first();
+    let rule = StepsPerExecutionWithoutScope {
+        value: usize::try_from(value).unwrap_or(usize::MAX),
+        dropped: args.drop_unsupported,
+        none_asked: matches!(args.strategy, StrategyChoice::None),
+        built: built_at(state),
+        strategy: strategy.as_ref().map(Strategy::named),
+        device: device.map_or_else(|| "cpu(0)".to_owned(), LogicalDevice::in_code),
+    };
+    rule.diagnostic()
+        .naming(strategy.and_then(|it| it.unnamed()))
+}
+
+/// The strategy that the call names, the scope has, or, for a model without one, the notebook's newest.
+fn meant(state: &ModelState, choice: &StrategyChoice) -> Option<Strategy> {
+    match (choice, state.step.replicas.strategy()) {
+        (StrategyChoice::None, _) => None,
         (StrategyChoice::This(strategy), _) => Some(strategy.clone()),
         (StrategyChoice::OfTheScope, Some(_)) => scope::current(),
         (StrategyChoice::OfTheScope, None) => {
             scope::current().or_else(|| scope::live_strategies().pop())
         }
+    }
+}
+
+/// Where the model was built. One without variables is placed by the running cell, which compiles it.
+fn built_at(state: &ModelState) -> BuiltAt {
+    let records = state.step.replicas.records();
+    match records.first() {
+        Some(record) => record.origin.built_at(),
+        None if origin::current_cell().is_some() => BuiltAt::Here(None),
+        None => BuiltAt::Program(None),
+    }
+}
+
+/// SC0103 for `strategy = none` and a model of a strategy.
+fn belongs_to_one(bound: &Strategy) -> Diagnostic {
+    let StrategyName {
+        shown, variable, ..
+    } = bound.named();
+    let expects = format!("`{shown}`, in whose scope the model was built");
+    let mut finding = problem::bad_value("compile", "strategy", "none", expects);
+    finding.fixes.clear();
+    let place = Place::argument("compile", "strategy");
+    let finding = match variable {
+        Some(variable) => finding.fix_edit(
+            format!("pass the strategy the model was built in: `strategy = {variable}`"),
+            place,
+            format!("strategy = {variable}"),
+        ),
+        None => finding.fix_edit(
+            "drop `strategy`: the model keeps the one it was built in",
+            place,
+            "",
+        ),
     };
-    let Some(strategy) = meant.filter(|meant| bound != Some(meant)) else {
+    finding
+        .fix("or build the model outside of any scope to train on one device")
+        .naming(bound.unnamed())
+}
+
+/// SC0201 where the model's variables do not belong to the strategy that the call names or the scope has.
+fn outside_its_scope(state: &ModelState, choice: &StrategyChoice) -> Result<Option<Diagnostic>> {
+    let bound = state.step.replicas.strategy();
+    if let (StrategyChoice::None, Some(bound)) = (choice, bound) {
+        return Ok(Some(belongs_to_one(bound)));
+    }
+    let Some(strategy) = meant(state, choice).filter(|meant| bound != Some(meant)) else {
         return Ok(None);
     };
     let report = PlacementReport::unplaced(&state.step.replicas, &strategy)?;
-    let made = state
-        .step
-        .replicas
-        .records()
-        .first()
-        .map(|record| record.origin.clone());
-    let here = made
-        .as_ref()
-        .filter(|made| made.cell.is_some() && made.cell == origin::current_cell());
-    let devices: Vec<&str> = state
-        .step
-        .replicas
-        .devices()
-        .iter()
-        .map(|device| device.name.as_str())
-        .collect();
+    let devices = state.step.replicas.devices().iter();
+    let devices: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
     let rule = ModelOutsideScope {
-        strategy: strategy.name().to_owned(),
+        strategy: strategy.named(),
         replicas: strategy.replicas().len(),
+        bound: bound.map(Strategy::named),
         variables: state.step.replicas.records().len(),
         device: devices.join(", "),
         compile_inside: scope::current().as_ref() == Some(&strategy),
-        line: here.and_then(|made| made.line).map(|line| line as usize),
-        origin: made.map(|made| made.to_string()),
+        is_named: matches!(choice, StrategyChoice::This(_)),
+        built: built_at(state),
         // Without variables there is nothing to show.
         figure: state.is_built().then(|| report.figure()),
     };
-    Ok(Some(rule.diagnostic()))
+    let names = strategy.unnamed().into_iter();
+    let names = names.chain(bound.and_then(Strategy::unnamed));
+    Ok(Some(rule.diagnostic().naming(names)))
 }
 
 /// SC0202, where the optimizer was made in the scope of another strategy than the model's.

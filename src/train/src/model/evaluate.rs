@@ -13,7 +13,7 @@ use crate::context::interrupt::Listening;
 use crate::context::warnings::begin_call;
 use crate::model::Model;
 use crate::prepare;
-use crate::report::history::Evaluation;
+use crate::report::history::{CutTexts, Evaluation, OtherLength};
 use crate::run::watch::new_head;
 use crate::step::evaluation::{Measures, evaluate_batches};
 use crate::step::head::Head;
@@ -61,7 +61,7 @@ impl Model {
             &*state.files,
             &state.head_written(),
             data,
-            (plan.max_length, false),
+            (plan.max_length.or(state.trained_length), false),
             "evaluate",
         )?;
         new_head(&state, "evaluate")?;
@@ -80,6 +80,8 @@ impl Model {
         let head = Head::of(&*state.files, replicas.first(), Some(loss));
         let mut found = evaluate_batches(&replicas, &encoded, plan.batch_size, measures, &report)?;
         found.predictions.label_names = head.label_names(&*state.files);
+        found.cut = CutTexts::of(encoded.report());
+        found.other_length = OtherLength::of(plan.max_length, state.trained_length);
         Ok(found)
     }
 }

@@ -13,6 +13,7 @@ pub mod lora;
 mod of;
 pub mod predict;
 mod receipt;
+mod save;
 pub mod sequential;
 pub mod worker;
 
@@ -56,7 +57,11 @@ impl Model {
     ///
     /// # Errors
     /// SC0907 if a device does not take its copy, SC0714 if it has no numbers of the policy's.
-    pub fn new<N: Network>(network: N, files: N::Files, origin: Origin) -> Result<ModelOf<N>> {
+    pub fn with_files<N: Network>(
+        network: N,
+        files: N::Files,
+        origin: Origin,
+    ) -> Result<ModelOf<N>> {
         let model = Self::placed(AnyNetwork::new(network), Box::new(files), origin)?;
         Ok(ModelOf::of_model(model))
     }
@@ -80,6 +85,7 @@ impl Model {
             saved_run: None,
             alone: false,
             has_learned: false,
+            trained_length: None,
             unfrozen: Vec::new(),
             by_hand: ByHand::default(),
             ledger: Ledger::open(entry, context.alive()),

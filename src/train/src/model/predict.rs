@@ -1,12 +1,11 @@
 //! `model.predict(texts)`: answers with the names of the labels.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use serde::Serialize;
 use stratoscope_data::{Data, Dataset, Encoded, TagScheme};
 use stratoscope_diagnostics::rules::EmptyDataset;
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_render::html::{DATA_TABLE_STYLE, TABLE_CELL, data_table};
 use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
@@ -15,8 +14,9 @@ use crate::model::Model;
 use crate::network::{Files, Task};
 use crate::prepare;
 use crate::problem;
-use crate::report::html::{CELL, HEAD, escape};
+use crate::report::history::CutTexts;
 use crate::report::inspection::ConfusionMatrix;
+use crate::run::state::ModelState;
 use crate::run::watch::new_head;
 use crate::step::head::{Head, most_probable};
 
@@ -24,14 +24,16 @@ mod assess;
 mod blanks;
 mod choices;
 mod embed;
+mod inputs;
 mod outputs;
+mod rows;
 mod sets;
 mod spans;
-mod texts;
+mod table;
 mod words;
 
 pub use embed::{Embeddings, Near};
-pub use texts::IntoTexts;
+pub use inputs::IntoExamples;
 
 use outputs::outputs_of;
 
@@ -118,16 +120,23 @@ pub struct Predictions {
     pub rows: Vec<Prediction>,
     /// The labels in their order; empty for a regression.
     pub label_names: Vec<String>,
+    /// The texts that were cut, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutTexts>,
 }
 
 impl Model {
-    /// Answers texts, or pairs of texts in a data set, without dropout.
+    /// Answers texts, rows of numbers, or the examples of a data set, without dropout: `model.predict(["a game"])?`,
+    /// `model.predict([[1.0, 2.0]])?`, `model.predict(&dev)?`. Numbers in a list are one row, unless a row of the model
+    /// is one number.
     ///
     /// # Errors
-    /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
+    /// SC0914 for no example; SC0915 for rows of different lengths; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
-    pub fn predict(&self, texts: impl IntoTexts) -> Result<Predictions> {
-        self.predict_data(texts.into_texts(), Origin::current())
+    pub fn predict(&self, examples: impl IntoExamples) -> Result<Predictions> {
+        let origin = Origin::current();
+        let width = self.state().step.replicas.first().input_width();
+        self.predict_data(examples.into_examples(width)?, origin)
     }
 
     fn predict_data(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
@@ -152,10 +161,10 @@ impl Model {
                 "predict", "model", name, expects,
             )));
         }
-        let max_length = state.files.max_positions().min(LONGEST);
+        let max_length = read_length(&state);
         let encoded = tokenized(&*state.files, &data, max_length)?;
-        prepare::in_vocabulary(&*state.files, &data, &encoded, "predict")?;
-        prepare::report_truncated(encoded.report(), "predict")?;
+        prepare::report_texts(&*state.files, &data, &encoded, "predict")?;
+        let cut = CutTexts::of(encoded.report());
         new_head(&state, "predict")?;
         let outputs = outputs_of(&state, &encoded, ("predicting", "predicted"))?;
         let loss = state.compiled.as_ref().and_then(|compiled| compiled.loss);
@@ -175,7 +184,11 @@ impl Model {
         if head == Head::Span {
             let windows = (0..encoded.len()).filter_map(|at| encoded.get(at)?.window.as_deref());
             let rows = spans::answers(data, &windows.collect::<Vec<_>>(), &outputs);
-            return Ok(Predictions { rows, label_names });
+            return Ok(Predictions {
+                rows,
+                label_names,
+                cut,
+            });
         }
         let chooses = state.files.task() == Task::Choice;
         let rows = data.examples.into_iter().zip(outputs);
@@ -200,8 +213,18 @@ impl Model {
             })
         });
         let rows = rows.collect::<Result<Vec<Prediction>>>()?;
-        Ok(Predictions { rows, label_names })
+        Ok(Predictions {
+            rows,
+            label_names,
+            cut,
+        })
     }
+}
+
+/// The most tokens of a text that are read: `max_length` of the training, or all that the model takes.
+fn read_length(state: &ModelState) -> usize {
+    let all = state.files.max_positions().min(LONGEST);
+    state.trained_length.unwrap_or(all)
 }
 
 /// The tokens that the head of a model is asked about.
@@ -258,6 +281,19 @@ fn number(text: String, pair: Option<String>, outputs: &[f32]) -> Prediction {
     }
 }
 
+impl Prediction {
+    /// The class that counts. The score is the largest probability, as it was predicted: where it is that no longer, the
+    /// probabilities were edited, such as for an average of models, and the most probable class is what they say now.
+    fn decided(&self) -> Option<usize> {
+        let class = self.class?;
+        let largest = self.probabilities.iter().copied().fold(0.0, f64::max);
+        match self.probabilities.is_empty() || largest == self.score {
+            true => Some(class),
+            false => most_probable(&self.probabilities),
+        }
+    }
+}
+
 impl Predictions {
     /// The label of every text.
     pub fn labels(&self) -> Vec<&str> {
@@ -298,7 +334,7 @@ impl Predictions {
         let class_of = self.classes_of(data);
         for (example, row) in data.examples.iter().zip(&self.rows) {
             let own = class_of(example);
-            let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.class?));
+            let cell = own.and_then(|own| counts.get_mut(own)?.get_mut(row.decided()?));
             let Some(cell) = cell else {
                 let given = assess::row_and_label(example, data);
                 let expects = match classes {
@@ -323,116 +359,6 @@ impl Predictions {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
-    }
-
-    /// The second best label and its share.
-    fn runner_up(&self, row: &Prediction) -> Option<(&str, f64)> {
-        let others = row.probabilities.iter().enumerate();
-        let others = others.filter(|(index, _)| Some(*index) != row.class);
-        let (index, share) = others.max_by(|a, b| a.1.total_cmp(b.1))?;
-        Some((self.label_names.get(index)?, *share))
-    }
-
-    /// A row a text, as static HTML with inline styles only.
-    pub fn to_html(&self) -> String {
-        if self.are_answers() {
-            return self.answers_to_html();
-        }
-        if self.are_sets() {
-            return self.sets_to_html();
-        }
-        if self.are_choices() {
-            return self.choices_to_html();
-        }
-        if self.are_filled() {
-            return self.filled_to_html();
-        }
-        if self.are_words() {
-            return self.words_to_html();
-        }
-        const BAR: &str =
-            "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
-        let mut html = data_table(DATA_TABLE_STYLE) + "<tr>";
-        // Writing to a string cannot fail.
-        for (name, align) in [
-            ("text", "left"),
-            ("label", "left"),
-            ("probability", "left"),
-            ("next best", "left"),
-        ] {
-            let _ = write!(html, "<th style=\"{HEAD};text-align:{align}\">{name}</th>");
-        }
-        html.push_str("</tr>");
-        for row in &self.rows {
-            let mut text = escape(&text::excerpt(&row.text, 120));
-            if let Some(pair) = &row.pair {
-                let _ = write!(text, "<br>{}", escape(&text::excerpt(pair, 120)));
-            }
-            let label = escape(&row.label);
-            let _ = write!(
-                html,
-                "<tr><td style=\"{TABLE_CELL}\">{text}</td><td style=\"{TABLE_CELL};font-weight:600\">{label}</td>"
-            );
-            if row.class.is_some() {
-                let width = (row.score * 80.0).round().clamp(1.0, 80.0);
-                let _ = write!(
-                    html,
-                    "<td style=\"{TABLE_CELL};white-space:nowrap\"><span style=\"{BAR};width:{width}px\"></span> {:.1} %</td>",
-                    100.0 * row.score
-                );
-            } else {
-                let _ = write!(html, "<td style=\"{CELL}\"></td>");
-            }
-            let next = self.runner_up(row);
-            let next = next.map(|(name, share)| format!("{} {:.1} %", escape(name), 100.0 * share));
-            let _ = write!(
-                html,
-                "<td style=\"{TABLE_CELL};opacity:0.75\">{}</td></tr>",
-                next.unwrap_or_default()
-            );
-        }
-        html.push_str("</table>");
-        html
-    }
-
-    /// A line a text.
-    pub fn to_plain(&self) -> String {
-        if self.are_answers() {
-            return self.answers_to_plain();
-        }
-        if self.are_sets() {
-            return self.sets_to_plain();
-        }
-        if self.are_choices() {
-            return self.choices_to_plain();
-        }
-        if self.are_filled() {
-            return self.filled_to_plain();
-        }
-        if self.are_words() {
-            return self.words_to_plain();
-        }
-        let width = self
-            .rows
-            .iter()
-            .map(|row| row.label.chars().count())
-            .max()
-            .unwrap_or(0);
-        let mut text = String::new();
-        for row in &self.rows {
-            let share = match row.class {
-                Some(_) => format!("{:5.1} %", 100.0 * row.score),
-                None => String::new(),
-            };
-            let pair = row
-                .pair
-                .as_ref()
-                .map(|pair| format!(" | {pair}"))
-                .unwrap_or_default();
-            let shown = text::excerpt(&format!("{}{pair}", row.text), 100);
-            let _ = writeln!(text, "{:width$}  {share}  {shown}", row.label);
-        }
-        text::visible(&text)
     }
 }
 
@@ -463,6 +389,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row],
             label_names,
+            cut: None,
         };
         assert_eq!(predictions.to_plain(), "<libs>   88.1 %  a & b\n");
         let html = predictions.to_html();

@@ -122,7 +122,7 @@ pub trait Network: Module + 'static {
         Ok(())
     }
 
-    /// Whether [`save`](Self::save) writes files, which `checkpoint` of `fit!` needs.
+    /// Whether [`save`](Self::save) writes files, which `checkpoint` of `fit!` needs, where `every` is not given.
     fn can_be_saved(&self) -> bool {
         false
     }

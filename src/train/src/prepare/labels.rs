@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use stratoscope_data::{Data, Dataset, Example, Label};
+use stratoscope_data::{Data, Dataset, Example, Label, similar_labels};
 use stratoscope_diagnostics::rules::{
     ClassOrderDiffers, ClassesAsNumbers, FloatClassLabels, HeadWritten, LabelOutOfRange,
-    MajorityBaseline,
+    MajorityBaseline, SimilarLabels,
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
@@ -44,22 +44,26 @@ impl LabelRange<'_> {
         };
         let rows = 1 + exceeding.count();
         let most = data.examples.iter().filter_map(self.largest).max();
-        Err(self.exceeded(&data.source, first, rows, most.unwrap_or_default()))
+        let least = data.examples.iter().filter_map(Example::class).min();
+        let extremes = (least, most.unwrap_or_default());
+        Err(self.exceeded(&data.source, first, rows, extremes))
     }
 
-    /// SC0301: so many `rows` have a label without an output, `first` is the first of them, and `most` the largest label.
+    /// SC0301: `rows` examples have a label without an output, and `first` is the first of them. `least` and `most`: the
+    /// smallest label, where it is known, and the largest.
     pub(super) fn exceeded(
         &self,
         source: &str,
         first: &Example,
         rows: usize,
-        most: usize,
+        (least, most): (Option<usize>, usize),
     ) -> Box<Diagnostic> {
         let rule = LabelOutOfRange {
             label: (self.largest)(first).unwrap_or_default() as i64,
             row: first.row,
             rows,
             largest: most as i64,
+            smallest: least.map(|least| least as i64),
             classes: self.outputs,
             head: Some(self.head.clone()),
             source: source.to_owned(),
@@ -68,6 +72,17 @@ impl LabelRange<'_> {
         };
         rule.error()
     }
+}
+
+/// SC0316: classes whose names differ only in blanks or case.
+pub(super) fn similar(names: &[String], source: &str, call: &str) -> Option<Diagnostic> {
+    let rule = SimilarLabels {
+        sentence: similar_labels(names)?,
+        classes: names.len(),
+        source: source.to_owned(),
+        call: call.to_owned(),
+    };
+    (call == "fit").then(|| rule.diagnostic())
 }
 
 /// SC0307: all labels are numbers, and the head has classes.
@@ -270,7 +285,7 @@ mod tests {
             assert_eq!(finding.as_deref(), expected);
         };
         let rare = || classes(&[("ham", 92), ("spam", 8)]);
-        let message = "majority class is 92 %: accuracy 0.92 is the baseline";
+        let message = "92 % of the examples are of one class: accuracy 0.92 is the baseline";
         check(rare(), &[Metric::Accuracy], Some(message));
         check(rare(), &[Metric::Accuracy, Metric::Mcc], None);
         check(rare(), &[], None);

@@ -37,7 +37,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use crate::arguments::{Compiled, FitPlan, Validation, default_max_length};
 use crate::context::warnings::notice;
 use crate::loss::Loss;
-use crate::network::{Files, Task};
+use crate::network::{Files, Input, Task};
 
 /// Whether nobody gave any of these names: they are transformers' `LABEL_3`.
 pub(crate) fn are_generic(names: &[String]) -> bool {
@@ -199,6 +199,7 @@ pub(crate) fn encode(
         .error());
     }
     weights::checked(Data::Held(data), call)?;
+    labels::similar(&data.label_names, &data.source, call).map_or(Ok(()), notice)?;
     let max_length = checked_length(files, max_length, call)?;
     let data = match files.classes() {
         Some(classes) if files.task() == Task::Words => {
@@ -241,6 +242,25 @@ pub(crate) fn encode(
     let finding = [found.unknown(), found.one_segment()];
     finding.into_iter().flatten().try_for_each(notice)?;
     Ok(encoded)
+}
+
+/// Checks texts that are asked about: SC0409 for empty ones, SC0407 for those that were cut.
+///
+/// # Errors
+/// SC0402 for a token that the model does not have; SC0407 and SC0409, where they are denied.
+pub(crate) fn report_texts(
+    files: &dyn Files,
+    data: &Dataset,
+    encoded: &Encoded,
+    call: &str,
+) -> Result<()> {
+    texts::in_vocabulary(files, data, encoded, call)?;
+    if files.takes() == Input::Texts {
+        let mut found = texts::Found::new(&data.source, call);
+        found.add_texts(data);
+        found.empty().map_or(Ok(()), notice)?;
+    }
+    report_truncated(encoded.report(), call)
 }
 
 /// SC0407, a note, if texts were cut.
@@ -354,6 +374,7 @@ fn without_labels(data: &Dataset, column: &str) -> Box<stratoscope_diagnostics::
             vec!["text".into()]
         },
         path: data.source.clone(),
+        reader: None,
     };
     rule.error()
 }

@@ -92,15 +92,15 @@ pub(super) fn encode(
         texts::in_vocabulary(files, portion, encoded, call)?;
         begins.add(&portion.examples);
         found.add_texts(portion);
-        // Windows are not examples.
-        if files.task() == Task::Span {
-            targeted.add(portion, encoded);
-        } else {
-            found.add_tokens(portion, encoded, files.tokenizer());
+        match files.task() {
+            // Windows are not examples.
+            Task::Span => targeted.add(portion, encoded),
+            _ => found.add_tokens(portion, encoded, files.tokenizer()),
         }
         Ok(())
     })?;
-    let findings = [begins.finding(), targeted.finding(), found.empty()];
+    let similar = labels::similar(stream.label_names(), stream.source(), call);
+    let findings = [similar, begins.finding(), targeted.finding(), found.empty()];
     findings.into_iter().flatten().try_for_each(notice)?;
     report_truncated(encoded.report(), call)?;
     let findings = [found.unknown(), found.one_segment()];
@@ -198,7 +198,7 @@ fn numbered(files: &dyn Files, stream: &Stream, range: &LabelRange<'_>) -> Resul
     let most = counts.iter().rposition(|&count| count > 0).unwrap_or(0);
     if most >= range.outputs {
         let (first, rows) = rows_that(stream, |it| range.is_exceeded_by(it))?;
-        return Err(range.exceeded(stream.source(), &first, rows, most));
+        return Err(range.exceeded(stream.source(), &first, rows, (None, most)));
     }
     match are_numbered_alike(files.label_names(), stream.label_names()) {
         true => Ok(stream.clone()),
@@ -230,7 +230,7 @@ fn with_classes(files: &dyn Files, stream: &Stream, range: &LabelRange<'_>) -> R
     if rows > 0 {
         let first = stream.find(|example| range.is_exceeded_by(example))?;
         let first = first.unwrap_or_else(|| Example::new(""));
-        return Err(range.exceeded(stream.source(), &first, rows, counts.len() - 1));
+        return Err(range.exceeded(stream.source(), &first, rows, (None, counts.len() - 1)));
     }
     let (own, names) = (files.label_names(), stream.label_names());
     if are_numbered_alike(own, names) {

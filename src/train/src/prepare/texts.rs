@@ -347,10 +347,10 @@ mod tests {
         };
         check(
             Dataset::from_texts(["a", " \t", "b"]),
-            Some("row 1 is empty"),
+            Some("the text of row 1 is empty"),
         );
         let pairs = [("a", ""), ("", "b"), ("a", "b")];
-        check(Dataset::from_pairs(pairs), Some("2 of 3 rows are empty"));
+        check(Dataset::from_pairs(pairs), Some("2 of 3 texts are empty"));
         check(Dataset::from_texts(["a", "b"]), None);
         check(Dataset::from_features([[1.0]]).expect("a row"), None);
     }

@@ -9,11 +9,12 @@ use stratoscope_render::text;
 use crate::metric::Predicted;
 use crate::report::counters::Counters;
 use crate::report::html::{CELL, HEAD, escape, prose, rate, time, value};
-use crate::report::inspection::ConfusionMatrix;
 use crate::report::text::{COLUMNS, table};
 
+mod evaluation;
 mod named;
 
+pub use evaluation::{CutTexts, OtherLength};
 use named::Columns;
 
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
@@ -24,6 +25,9 @@ pub struct Measured {
     /// Its value.
     pub value: Option<f64>,
 }
+
+/// The style of a line below a table.
+const NOTE: &str = "font-size:13px;opacity:0.8";
 
 /// Loss and metrics of a data set, without dropout.
 #[derive(Clone, PartialEq, Serialize)]
@@ -41,6 +45,12 @@ pub struct Evaluation {
     /// The metrics of which low values are good.
     #[serde(skip)]
     pub low_is_good: Vec<&'static str>,
+    /// The texts that were cut, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<CutTexts>,
+    /// Where another `max_length` was asked for than that of the training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_length: Option<OtherLength>,
 }
 
 /// One execution: what happened between two returns to the host.
@@ -349,62 +359,6 @@ impl fmt::Display for History {
     }
 }
 
-impl Evaluation {
-    /// The value of a metric, by its name.
-    pub fn metric(&self, name: &str) -> Option<f64> {
-        self.metrics
-            .iter()
-            .find(|metric| metric.name == name)?
-            .value
-    }
-
-    /// Which classes were taken for which; `None` where the model predicts a number, and for more than 256 classes.
-    pub fn confusion_matrix(&self) -> Option<ConfusionMatrix> {
-        let Predicted {
-            confusion,
-            label_names,
-            ..
-        } = &self.predictions;
-        ConfusionMatrix::new(confusion.clone(), label_names)
-    }
-
-    fn table(&self) -> (Vec<String>, Vec<String>) {
-        let mut columns = vec!["loss".to_owned()];
-        let mut row = vec![format!("{:.4}", self.loss)];
-        for metric in &self.metrics {
-            columns.push(metric.name.to_owned());
-            row.push(value(Some(metric)));
-        }
-        columns.extend(["examples", "time"].map(str::to_owned));
-        row.extend([text::thousands(self.examples), time(self.seconds)]);
-        (columns, row)
-    }
-
-    /// One row, as static HTML with inline styles only.
-    pub fn to_html(&self) -> String {
-        let (columns, row) = self.table();
-        html_table(&columns, std::iter::once(row), &[])
-    }
-
-    /// One row, as text.
-    pub fn to_plain(&self) -> String {
-        let (columns, row) = self.table();
-        table(&columns, &[row])
-    }
-}
-
-impl fmt::Display for Evaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_plain())
-    }
-}
-
-impl fmt::Debug for Evaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_plain())
-    }
-}
-
 /// Notes below a table, each wrapped at a terminal's width.
 fn lines(notes: &[String]) -> String {
     let lines = notes.iter().flat_map(|note| text::wrap(note, COLUMNS));
@@ -431,11 +385,7 @@ fn html_table(
     }
     html.push_str("</table>");
     for note in notes {
-        let _ = write!(
-            html,
-            "<div style=\"font-size:13px;opacity:0.8\">{}</div>",
-            prose(note)
-        );
+        let _ = write!(html, "<div style=\"{NOTE}\">{}</div>", prose(note));
     }
     html
 }
@@ -456,6 +406,8 @@ mod tests {
             examples: 5,
             seconds: 0.1,
             low_is_good: Vec::new(),
+            cut: None,
+            other_length: None,
         };
         let record = EpochRecord {
             epoch: 0,

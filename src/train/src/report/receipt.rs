@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use stratoscope_diagnostics::arguments::{self, COMPILE};
+use stratoscope_render::html::{NAMED_ROW, NAMED_VALUE};
 use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
 
@@ -21,7 +22,6 @@ impl CompileReceipt {
     /// Settings and placement as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
         const NAME: &str = "flex:0 0 190px;padding-right:12px;opacity:0.75";
-        const VALUE: &str = "flex:1 1 0;min-width:0;overflow-wrap:break-word";
         let mut html = String::from(
             "<div style=\"font-size:13px;line-height:1.45;margin:4px 0 8px 0;max-width:1040px\">",
         );
@@ -33,8 +33,8 @@ impl CompileReceipt {
             // Writing to a string cannot fail.
             let _ = write!(
                 html,
-                "<div style=\"display:flex\"><div style=\"{NAME}\">{}</div>\
-                 <div style=\"{VALUE}{code}\">{shown}</div></div>",
+                "<div style=\"{NAMED_ROW}\"><div style=\"{NAME}\">{}</div>\
+                 <div style=\"{NAMED_VALUE}{code}\">{shown}</div></div>",
                 escape(name),
             );
         }

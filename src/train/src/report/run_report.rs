@@ -46,21 +46,19 @@ pub struct Position {
 }
 
 impl fmt::Display for Position {
-    /// `before step 12 of 94: epoch 1 of 2, 11 of 47 batches`.
+    /// The step that comes next: `step 12 of 94 (epoch 1, batch 12)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thousands = |number: u64| text::thousands(number as usize);
-        match self.step < self.steps {
-            true => write!(f, "before step {}", thousands(self.step + 1))?,
-            false => write!(f, "behind step {}", thousands(self.step))?,
+        if self.step >= self.steps {
+            return write!(f, "the end, after step {}", thousands(self.step));
         }
         write!(
             f,
-            " of {}: epoch {} of {}, {} of {} batches",
+            "step {} of {} (epoch {}, batch {})",
+            thousands(self.step + 1),
             thousands(self.steps),
             self.epoch + 1,
-            self.epochs,
-            thousands(self.batch),
-            thousands(self.batches)
+            thousands(self.batch + 1)
         )
     }
 }
@@ -170,7 +168,7 @@ impl RunReport {
         let stands = match (self.is_over, &self.stop) {
             (true, _) => "finished".to_owned(),
             (false, Some(stop)) => stop.what(&stop.position),
-            (false, None) => format!("stands {}", self.position),
+            (false, None) => format!("next: {}", self.position),
         };
         let run = match &self.fork {
             None => "run".to_owned(),

@@ -84,25 +84,30 @@ impl Stop {
         let what = self.what(position);
         match self.run.as_str() {
             "" => what,
-            run => format!("{run}: {what}"),
+            run => format!("{run}, {what}"),
         }
     }
 
     /// Where and why, without the name of the run.
     pub(super) fn what(&self, position: &Position) -> String {
         match &self.reason {
-            StopReason::Reached => format!("stands {position}"),
-            StopReason::Interrupted => {
-                format!("interrupted {position}; the next call goes on from here")
+            StopReason::Reached if position.batch == 0 && position.epoch > 0 => format!(
+                "stands after epoch {} of {}, next: {position}",
+                position.epoch, position.epochs
+            ),
+            StopReason::Reached => format!("next: {position}"),
+            StopReason::Interrupted => format!("interrupted, next: {position}"),
+            StopReason::Breakpoint(hit) => {
+                format!("`{}` stopped it before {position}", hit.condition)
             }
-            StopReason::Breakpoint(hit) => format!("`{}` stopped it {position}", hit.condition),
             StopReason::Complete if position.step < position.steps => {
                 // Steps were left out, or it was stopped early.
                 let made = text::thousands(usize::try_from(position.step).unwrap_or(usize::MAX));
                 format!("no steps are left after step {made}; `run.finish()?` ends the run")
             }
             StopReason::Complete => {
-                format!("all steps are made, {position}; `run.finish()?` ends the run")
+                let steps = text::thousands(usize::try_from(position.steps).unwrap_or(usize::MAX));
+                format!("all {steps} steps are done; `run.finish()?` ends the run")
             }
         }
     }

@@ -179,7 +179,7 @@ impl RunState<'_> {
         call: &str,
     ) -> Result<Edit> {
         let Some(coming) = self.coming_batch() else {
-            let expects = "a step to come: all steps are made";
+            let expects = "a step that is not done yet, and all steps are done";
             return Err(Box::new(problem::bad_value(call, "value", "…", expects)));
         };
         let from = StepPosition::new(coming.position, state.step.steps);

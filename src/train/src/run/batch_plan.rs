@@ -16,6 +16,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use crate::report::counters::{Counters, Exchange, Shape};
+use crate::run::step_batches::StepBatches;
 
 /// A batch of a run, by its epoch and its number in that. Positions are ordered as the batches follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -278,7 +279,7 @@ impl BatchPlan {
         Some(shares)
     }
 
-    /// The batches of an epoch from one of them on. Of a stream a batch is an error if its files cannot be read any more.
+    /// The batches of an epoch from one of them on, those of a step weighed together. Of a stream a batch is an error if its files cannot be read any more.
     ///
     /// # Errors
     /// None: sizes are checked before.
@@ -296,10 +297,13 @@ impl BatchPlan {
                 let plan = segment.plan;
                 let own = order.part(segment.position, segment.examples, &plan.dropped);
                 let own = own.batch(plan.batch_size)?;
-                rest.push(
-                    own.skip((first - start) as usize)
-                        .take((end - first) as usize),
-                );
+                let accumulation = usize::try_from(plan.accumulation).unwrap_or(usize::MAX);
+                // The count begins with the first batch of a step, also of a step that has begun.
+                let before = (first - start) as usize % accumulation;
+                let own = own
+                    .skip((first - start) as usize - before)
+                    .take((end - first) as usize + before);
+                rest.push(StepBatches::new(own, accumulation).skip(before));
             }
         }
         Ok(rest.into_iter().flatten())

@@ -205,7 +205,7 @@ impl Test {
             Self::Every(steps) => {
                 let (made, steps) = (step.step - 1, steps.value()?);
                 let holds = made > 0 && made.is_multiple_of(steps);
-                holds.then(|| format!("{made} steps are made"))
+                holds.then(|| format!("{made} steps are done"))
             }
             Self::AccuracyDrop(drop) => {
                 let now = accuracy(recent.iter().map(|it| it.accuracy).chain([step.accuracy]))?;
@@ -370,7 +370,7 @@ mod tests {
         let norm = "grad_norm().above(1.5): the gradient norm is 2.0000";
         check(grad_norm().above(1.5), &step, &[], Some(norm));
         check(grad_norm().above(2.0), &step, &[], None);
-        check(every(11), &step, &[], Some("every(11): 11 steps are made"));
+        check(every(11), &step, &[], Some("every(11): 11 steps are done"));
         check(every(12), &step, &[], None);
         check(
             every(5),

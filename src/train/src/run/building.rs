@@ -116,6 +116,26 @@ impl ModelState {
     /// # Errors
     /// SC0205, SC0411, and what the network itself finds.
     pub(crate) fn ready_for(&mut self, data: Data<'_>, call: &str, origin: Origin) -> Result<()> {
+        self.ready_for_part(data, call, origin, false)
+    }
+
+    /// The same for the validation data of a call.
+    pub(crate) fn ready_for_validation(
+        &mut self,
+        data: Data<'_>,
+        call: &str,
+        origin: Origin,
+    ) -> Result<()> {
+        self.ready_for_part(data, call, origin, true)
+    }
+
+    fn ready_for_part(
+        &mut self,
+        data: Data<'_>,
+        call: &str,
+        origin: Origin,
+        is_validation: bool,
+    ) -> Result<()> {
         if call == "fit" {
             self.stands_where_it_belongs()?;
         }
@@ -140,7 +160,8 @@ impl ModelState {
             _ => false,
         };
         if !fits {
-            return Err(does_not_fit(self, given, data.source(), call));
+            let source = (data.source(), is_validation);
+            return Err(does_not_fit(self, given, source, call));
         }
         if let Data::Held(data) = data {
             self.step.replicas.first().check(data, call)?;
@@ -163,11 +184,13 @@ impl ModelState {
         let devices = self.step.replicas.devices().iter();
         let devices: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
         let rule = FitInAnotherScope {
-            active: active.label(),
-            bound: bound.map(Strategy::label),
+            active: active.shown(),
+            bound: bound.map(Strategy::shown),
             device: devices.join(", "),
         };
-        Err(rule.error())
+        let names = active.unnamed().into_iter();
+        let names = names.chain(bound.and_then(Strategy::unnamed));
+        Err(Box::new(rule.diagnostic().naming(names)))
     }
 }
 
@@ -186,7 +209,7 @@ fn placed(
 pub(crate) fn does_not_fit(
     state: &ModelState,
     given: Examples,
-    source: &str,
+    (source, is_validation): (&str, bool),
     call: &str,
 ) -> Box<stratoscope_diagnostics::Diagnostic> {
     let rule = InputShapeMismatch {
@@ -198,6 +221,7 @@ pub(crate) fn does_not_fit(
         given,
         source: source.to_owned(),
         call: call.to_owned(),
+        is_validation,
     };
     rule.error()
 }

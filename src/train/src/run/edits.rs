@@ -112,6 +112,16 @@ impl Dated {
         self.step < step || (self.step == step && self.begins_an_epoch())
     }
 
+    /// What it makes of the learning rate: `5e-5 from step 21 on`.
+    pub(crate) fn of_the_rate(&self) -> Option<String> {
+        let rate = match &self.change {
+            Change::PinRate(rate) => short(f64::from(*rate)),
+            Change::ScaleRate(factor) => format!("× {}", f64::from(*factor)),
+            _ => return None,
+        };
+        Some(format!("{rate} from step {} on", self.step + 1))
+    }
+
     /// As the history lists it.
     pub(crate) fn listed(&self) -> Edit {
         let what = match &self.change {
@@ -128,7 +138,7 @@ impl Dated {
             }
             Change::Batches(_, change) => change.in_words(),
             Change::Parts(most) => {
-                format!("batches in parts of {most}, for the memory of a device")
+                format!("batches in parts of {most}, to fit into the memory of a device")
             }
             Change::Hold(layers) => format!("{} layers frozen at first", layers.len()),
             Change::Release(layer) => format!("{} trained from here on", layer.name),
@@ -208,7 +218,11 @@ impl Run {
     pub fn skip_batch(&self) -> Result<Edit> {
         self.with("skip_batch", |lease, run| {
             let Some(coming) = run.coming_batch() else {
-                return Err(bad("skip_batch", "…", "a step to come: all steps are made"));
+                return Err(bad(
+                    "skip_batch",
+                    "…",
+                    "a step that is not done yet, and all steps are done",
+                ));
             };
             let BatchPosition { epoch, batch } = coming.position;
             run.edit(lease, Change::Skip(epoch, batch))

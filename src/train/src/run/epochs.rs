@@ -9,8 +9,9 @@
 //!
 //! Each replica divides by the number of examples *it* sees in the whole step, and the all-reduce weighs replicas by
 //! the same number (`step::backward`, `step::exchange`), so that the result does not depend on how examples are
-//! divided. With `gradient_accumulation_steps = A` a step has A batches; with `steps_per_execution = S` an
-//! execution has S batches, after which callbacks are called.
+//! divided. Where the loss is a mean over tokens, n is the number of tokens of the step (`step_batches`). With
+//! `gradient_accumulation_steps = A` a step has A batches; with `steps_per_execution = S` an execution has S batches,
+//! after which callbacks are called.
 //!
 //! The loop can be left and entered again: all that a run needs to go on is in `StepState` and `RunState`. It is left
 //! where [`Goal`] says, and after any batch if it is interrupted. A run of `start!` is always left between two
@@ -29,6 +30,7 @@ use crate::report::counters::Shape;
 use crate::report::stop::Hit;
 use crate::run::batch_plan::BatchPosition;
 use crate::run::check_breakpoints::Seen;
+use crate::run::edits::Dated;
 use crate::run::lease::Lease;
 use crate::run::progress::Execution;
 use crate::run::run_state::RunState;
@@ -41,6 +43,11 @@ use crate::step::forward::{BatchOutputs, PREFETCHED};
 
 /// Progress is reported at most this often within an execution.
 const REPORT_PERIOD: Duration = Duration::from_millis(100);
+
+/// A report that takes longer than this, because its metrics keep all answers of the epoch, is followed by a pause of so many
+/// times its duration.
+const LONG_REPORT: Duration = Duration::from_millis(2);
+const PAUSE_AFTER_LONG_REPORT: u32 = 20;
 
 /// Where a call leaves the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +94,8 @@ pub(crate) struct Drive<'r, 'm, 'a> {
     pub batch_ended: Option<Instant>,
     /// When progress was reported last.
     pub reported: Option<Instant>,
+    /// Until when it is not reported, after a report that took long.
+    pub quiet_until: Option<Instant>,
     /// Paused with its button.
     pub is_paused: bool,
     /// Examples and tokens of what was computed last, or is being computed.
@@ -277,11 +286,11 @@ impl Drive<'_, '_, '_> {
         let network = step.replicas.first();
         (progress.watch).outputs(network, self.run.settings.compiled.loss, outputs)?;
         step.last_batch = (outputs.iter().map(|(part, _)| (part.size(), part.seq))).collect();
-        step.accumulated_loss.add(loss, batch.size());
+        step.accumulated_loss.add(loss, batch);
         if let Some(execution) = &mut progress.execution {
-            execution.loss.add(loss, batch.size());
+            execution.loss.add(loss, batch);
         }
-        progress.epoch_loss.add(loss, batch.size());
+        progress.epoch_loss.add(loss, batch);
         Ok(())
     }
 
@@ -372,7 +381,11 @@ impl Drive<'_, '_, '_> {
 
     /// Reports to the observer where the run is.
     pub(super) fn report_progress(&mut self) {
-        self.reported = Some(Instant::now());
+        let begun = Instant::now();
+        if self.quiet_until.is_some_and(|until| begun < until) {
+            return;
+        }
+        self.reported = Some(begun);
         let (run, step) = (&*self.run, &self.lease.step);
         let Some(tallies) = &step.tallies else {
             return;
@@ -381,6 +394,14 @@ impl Drive<'_, '_, '_> {
         let left = run.rest(run.next_batch()).batches;
         let running = progress.execution.as_ref();
         let rate = running.and_then(|execution| execution.learning_rate);
+        let mut counters = step.counters;
+        // A run that is paused after the last batch of an execution has not ended it yet.
+        let of_execution = run.shape.steps_per_execution;
+        let is_whole =
+            progress.batch.is_multiple_of(of_execution) || progress.batch == run.batches_of_epoch();
+        if is_whole && running.is_some_and(|execution| execution.batches > 0) {
+            counters.executions += 1;
+        }
         run.observer.advanced(&Advanced {
             run: run.number,
             epoch: progress.epoch,
@@ -389,10 +410,13 @@ impl Drive<'_, '_, '_> {
             epoch_loss: progress.epoch_loss.mean(),
             epoch_metrics: measured(&run.settings.compiled.metrics, &tallies.read()),
             learning_rate: rate.unwrap_or(progress.last_rate),
-            counters: step.counters,
+            rate_changes: run.edits.iter().filter_map(Dated::of_the_rate).collect(),
+            counters,
             sequences_per_second: run.pace.speed(run.batch_plan.batch_size()),
             seconds_left: run.pace.seconds_for(left),
             workers: step.workers_now(),
         });
+        let took = begun.elapsed();
+        self.quiet_until = (took > LONG_REPORT).then(|| begun + took * PAUSE_AFTER_LONG_REPORT);
     }
 }

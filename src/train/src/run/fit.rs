@@ -20,14 +20,14 @@ use crate::context::events::FitStarted;
 use crate::context::interrupt::{self, Listening};
 use crate::context::warnings::{begin_call, notice};
 use crate::metric::{low_is_good, names};
+use crate::network::Input;
 use crate::optimizer::{Optimizer, UpdateRule};
 use crate::prepare::{Prepared, shard};
-use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::History;
 use crate::run::auto_batch_size::{BatchSizeRequest, ChosenBatchSize, choose};
 use crate::run::batch_plan::BatchPlan;
-use crate::run::checkpoint::{Checkpoints, Resuming, made_with};
+use crate::run::checkpoint::{Checkpoints, Resuming, check_checkpoint, made_with};
 use crate::run::class_weights::class_weights;
 use crate::run::edits::{Change, Dated};
 use crate::run::epochs::Goal;
@@ -112,17 +112,7 @@ struct Ready {
 }
 
 fn check_settings(state: &ModelState, plan: &FitPlan<'_>) -> Result<()> {
-    if plan.checkpoint.is_some()
-        && plan.every.is_none()
-        && !state.step.replicas.first().can_be_saved()
-    {
-        let name = state.files.model_name();
-        let finding = problem::bad_value("fit", "checkpoint", "…", "a model that has files");
-        let finding = finding.why(format!(
-            "`{name}` has no files of Hugging Face's kind to be saved as"
-        ));
-        return Err(Box::new(finding));
-    }
+    check_checkpoint(state, plan)?;
     if plan.recompute && !state.step.replicas.first().can_recompute() {
         let model = state.files.model_name().to_owned();
         return Err(RecomputeUnsupported { model }.error());
@@ -143,8 +133,10 @@ fn ready(
 ) -> Result<Ready> {
     state.ready_for(dataset, "fit", origin.clone())?;
     match &plan.validation {
-        Validation::Data(data) => state.ready_for(Data::Held(data), "fit", origin)?,
-        Validation::Stream(stream) => state.ready_for(Data::Streamed(stream), "fit", origin)?,
+        Validation::Data(data) => state.ready_for_validation(Data::Held(data), "fit", origin)?,
+        Validation::Stream(stream) => {
+            state.ready_for_validation(Data::Streamed(stream), "fit", origin)?;
+        }
         Validation::None | Validation::Split(_) => {}
     }
     let compiled = state.compiled_for("fit")?;
@@ -277,6 +269,9 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     // A run that goes on has the parts that it had.
     let goes_on = plan.resume_from.is_some() || plan.resume;
     let part = ready.chosen.and_then(|it| it.part).filter(|_| !goes_on);
+    if lease.files.takes() == Input::Texts {
+        lease.trained_length = Some(ready.data.train.max_length());
+    }
     // It is tokenized by now.
     plan.validation = Validation::None;
     let mut run = RunState {

@@ -84,6 +84,7 @@ fn forked_model(from: &ModelState, step: StepState, origin: Origin) -> ModelStat
         saved_run: None,
         alone: from.alone,
         has_learned: from.has_learned,
+        trained_length: from.trained_length,
         unfrozen: from.unfrozen.clone(),
         by_hand: ByHand::default(),
         ledger: Ledger::open(entry, RunContext::current().alive()),

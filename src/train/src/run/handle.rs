@@ -132,7 +132,7 @@ impl Run {
         let mut run = owned.state.borrow_mut();
         if stop.reason != StopReason::Complete {
             let mut history = run.history(&lease);
-            history.paused = Some(stop.to_string());
+            history.paused = Some(stop.headline());
             return Ok(history);
         }
         let history = run.end(&mut lease, Ok(Pause::Complete))?;
@@ -230,7 +230,7 @@ impl Run {
             stop.run = run.label().to_owned();
             if !(pause == Pause::Complete && goal == Goal::End) {
                 let mut history = run.history(lease);
-                history.paused = Some(stop.to_string());
+                history.paused = Some(stop.headline());
                 run.observer.fit_ended(run.number, &history);
             }
             run.stop = Some(stop.clone());

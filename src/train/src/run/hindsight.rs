@@ -316,7 +316,7 @@ fn notes(run: &RunState<'static>, snapshot: &Snapshot, aside: &Aside) -> Vec<Str
     let replayed: Vec<_> = replayed.filter(|it| it.step > from).collect();
     let steps = text::count(replayed.len(), "step");
     let mut notes = vec![format!(
-        "replayed from the state after step {from}, {steps} again; the run stands after step {}",
+        "{steps} replayed from the state after step {from}; the run is back after step {}",
         aside.at.state.steps
     )];
     let earlier = &aside.at.progress.history.steps;

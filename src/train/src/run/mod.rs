@@ -4,7 +4,8 @@
 //! any, `lease` gives the state to one call at a time, `fit` prepares a run, `run_state` is all of a run but the model's
 //! state, `handle` the value that `start!` returns, `epochs` the loop, `step_undo` how a step that is not made is
 //! forgotten, `breakpoints` the conditions under which a run stops, `check_breakpoints` where the loop looks at them,
-//! `batch_plan` which examples each batch has, `edits` and `batch_changes` the changes that a user makes,
+//! `batch_plan` which examples each batch has, `step_batches` what its tokens count in a step of several batches,
+//! `edits` and `batch_changes` the changes that a user makes,
 //! `variables_by_prefix` the variables that such a change names, `fork` a second run from a place, `parts` how a batch is
 //! divided for which a device has no memory, `auto_batch_size` what `batch_size = auto` takes, `epoch_end` what happens
 //! between two epochs, `progress` where a run is, `pace` how fast it is. `keep` calls what is kept between two steps:
@@ -42,6 +43,7 @@ pub(crate) mod ring;
 pub(crate) mod run_state;
 pub(crate) mod snapshot;
 pub(crate) mod state;
+mod step_batches;
 mod step_undo;
 mod unfreezing;
 mod variables_by_prefix;

@@ -267,7 +267,7 @@ impl SavedRun {
         );
         let finding = problem::bad_value("fit", "resume", "true", expects)
             .evidence("now", signature.to_string())
-            .fix("give the same data and arguments again, or drop `resume`");
+            .fix("pass the same data and arguments as before, or drop `resume`");
         Err(Box::new(finding))
     }
 }

@@ -52,12 +52,13 @@ impl Rewound {
         let steps = |count: u64| text::count(usize::try_from(count).unwrap_or(usize::MAX), "step");
         let replay = match (self.replayed, self.differs) {
             (0, _) => String::new(),
-            (1, None) => ", replayed to the same loss".to_owned(),
-            (_, None) => ", replayed to the same losses".to_owned(),
-            (_, Some((step, before, now))) => {
-                format!(", replayed; step {step} has the loss {now:.6}, {before:.6} the first time")
-            }
+            (count, None) => format!(" and {} replayed with the same loss", steps(count)),
+            (count, Some((step, before, now))) => format!(
+                " and {} replayed; step {step} has the loss {now:.6}, the first time {before:.6}",
+                steps(count)
+            ),
         };
+        let restored = format!("snapshot of step {}{replay}", self.snapshot);
         let interrupted = match self.interrupted {
             true => "; interrupted on the way",
             false => "",
@@ -68,11 +69,8 @@ impl Rewound {
             false => format!("; undone: {}", dropped.join("; ")),
         };
         format!(
-            "turned back from step {} to step {}: the snapshot after step {} and {}{replay}{interrupted}{dropped}",
-            self.from,
-            self.step,
-            self.snapshot,
-            steps(self.replayed)
+            "turned back from step {} to step {} ({restored}){interrupted}{dropped}",
+            self.from, self.step,
         )
     }
 

@@ -110,7 +110,7 @@ impl<T> Ring<T> {
         const LISTED: usize = 8;
         if let Some(needed) = self.too_large {
             return format!(
-                "no snapshots: one takes {}, and all may take {}",
+                "no snapshots: one takes {}, more than the limit of {}",
                 bytes(needed),
                 bytes(self.most_bytes)
             );

@@ -218,6 +218,7 @@ impl RunState<'_> {
             seen: Seen::default(),
             batch_ended: None,
             reported: None,
+            quiet_until: None,
             is_paused: false,
             tried: (0, 0),
             admitted: None,

@@ -70,6 +70,8 @@ pub(crate) struct ModelState {
     pub alone: bool,
     /// Whether a step was ever made: new variables are random until then.
     pub has_learned: bool,
+    /// `max_length` of the latest run over texts: what the model is measured and asked with.
+    pub trained_length: Option<usize>,
     /// Variables that were unfrozen since the last step: they have the values from before until one is made.
     pub unfrozen: Vec<String>,
     /// What a loop by hand has computed since its last step.

@@ -57,7 +57,7 @@ fn unknown(call: &str, prefix: &str, names: &[&str]) -> Box<stratoscope_diagnost
         .filter(|name| !name.contains('.'))
         .collect();
     let expects = format!(
-        "the beginning of a variable's name, such as {}",
+        "the first part of a variable's name, such as {}",
         text::names(&top, 3)
     );
     let mut finding = problem::bad_value(call, "name", format!("{prefix:?}"), expects);

@@ -78,6 +78,8 @@ pub(crate) fn evaluate_batches(
         predictions: tally.predictions(),
         seconds: start.elapsed().as_secs_f64(),
         low_is_good: low_is_good(metrics),
+        cut: None,
+        other_length: None,
     })
 }
 

@@ -61,21 +61,43 @@ pub(crate) struct NumberedBatch<'a> {
 }
 
 /// The sum of the losses of some examples.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LossSum {
     pub sum: f64,
     pub examples: usize,
+    /// How many examples they count as ([`Batch::counted`]): in whole steps, as many as there are.
+    counted: f64,
 }
 
 impl LossSum {
-    pub(crate) fn add(&mut self, sum: f64, examples: usize) {
-        self.sum += sum;
-        self.examples += examples;
+    /// Of the examples of whole steps.
+    pub(crate) fn of_steps(sum: f64, examples: usize) -> Self {
+        Self {
+            sum,
+            examples,
+            counted: examples as f64,
+        }
     }
 
-    /// The mean over the examples.
+    /// Adds the loss of a batch.
+    pub(crate) fn add(&mut self, loss: f64, batch: &Batch) {
+        self.sum += loss;
+        self.examples += batch.size();
+        self.counted += batch.counted();
+        // Weights of tokens are rounded, but the batches of a step count together as many examples as they have.
+        const ROUNDING: f64 = 1e-6;
+        let whole = self.counted.round();
+        if (self.counted - whole).abs() <= ROUNDING * whole {
+            self.counted = whole;
+        }
+    }
+
+    /// The mean over the examples, or over their tokens with a class. 0 for examples without such tokens.
     pub(crate) fn mean(self) -> f64 {
-        self.sum / self.examples as f64
+        match self.examples > 0 && self.counted == 0.0 {
+            true => 0.0,
+            false => self.sum / self.counted,
+        }
     }
 }
 

@@ -290,7 +290,7 @@ fn texts_that_teach_little_are_reported() {
             example
         })
     };
-    let empty = [("SC0409", "3 of 24 rows are empty")];
+    let empty = [("SC0409", "3 of 24 texts are empty")];
     check_reported(&change(" "), batches(), &empty);
     let seen = [("SC0403", "[CLS] [UNK] [UNK] [UNK] [SEP]")];
     check_reported(&change("a mail server"), batches(), &seen);

@@ -147,7 +147,7 @@ fn an_update_without_memory_is_undone() {
             "{problem:?}"
         );
         let said: Vec<&str> = notices.iter().map(|it| it.message.as_str()).collect();
-        let expected = "the update of step 13 failed, and the run stands at step 12: the snapshot after step 10, with 2 steps made again";
+        let expected = "the update of step 13 failed; the run is back at step 12 (snapshot of step 10 and 2 steps replayed)";
         assert_eq!(said, [expected]);
         assert_near_weights(&weights(&model), &weights(&reference));
     }

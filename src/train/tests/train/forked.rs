@@ -174,7 +174,7 @@ fn a_fork_says_what_it_is_and_leaves_callbacks_and_checkpoints() {
     assert!(text.contains("of its own: "), "{text}");
     let stop = fork.step(1).expect("it steps");
     assert!(
-        stop.to_plain().starts_with("fork 1: stands before step 7"),
+        stop.to_plain().starts_with("fork 1, next: step 7"),
         "{}",
         stop.to_plain()
     );

@@ -127,7 +127,8 @@ fn own(outputs: usize, weight: f32) -> ModelOf<Own> {
     let network = Own {
         weights: Param::from_tensor(weights),
     };
-    Model::new(network, Outputs::new("Own", outputs), Origin::current()).expect("it is placed")
+    Model::with_files(network, Outputs::new("Own", outputs), Origin::current())
+        .expect("it is placed")
 }
 
 /// What `compile!` answers: the codes of its error, or of what it says on the way.

@@ -545,7 +545,8 @@ fn own(factor: f32) -> ModelOf<Own> {
         unused: LinearConfig::new(4, 2).init(&device),
         factor,
     };
-    let model = Model::new(network, Outputs::new("Own", 2), Origin::current()).expect("placed");
+    let model =
+        Model::with_files(network, Outputs::new("Own", 2), Origin::current()).expect("placed");
     model
         .compile(
             CompileArgs::new()

@@ -3,6 +3,7 @@
 //! The tests run in parallel. Observers, warnings and the precision policy belong to a `RunContext`; the strategies
 //! that are alive and a requested interrupt belong to the process, and `cargo nextest` gives each test its own.
 
+mod accumulated_tokens;
 mod averages;
 mod bert_heads;
 mod callback_methods;
@@ -40,6 +41,7 @@ mod run_breakpoints;
 mod runs;
 mod runs_on_gpu;
 mod runs_that_go_wrong;
+mod saved_layers;
 mod scope_table;
 mod sentence_pairs;
 mod sharded;
@@ -47,6 +49,7 @@ mod strategies;
 mod streams;
 mod support;
 mod token_classification;
+mod trained_length;
 mod unfreezing;
 mod usual_metrics;
 mod watch_rules;

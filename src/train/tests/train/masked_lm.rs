@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 /// Texts of one word, repeated: what is hidden is known by what is left.
-fn repeated(count: usize) -> Dataset {
+pub(crate) fn repeated(count: usize) -> Dataset {
     let text = |row: usize| {
         let word = format!("w{}", 20 + row * 5 % 12);
         vec![word; 6 + row % 3].join(" ")
@@ -25,7 +25,7 @@ fn repeated(count: usize) -> Dataset {
     Dataset::from_texts((0..count).map(text))
 }
 
-fn lm(folder: &TempDir) -> BertForMaskedLM {
+pub(crate) fn lm(folder: &TempDir) -> BertForMaskedLM {
     let path = folder.path().to_str().expect("a path in UTF-8");
     BertForMaskedLM::from_pretrained(path).expect("the fixture loads")
 }

@@ -582,7 +582,7 @@ fn the_default_device_is_used_outside_of_scopes() {
         let network = Own {
             weights: Param::from_tensor(weights),
         };
-        let model = Model::new(network, Outputs::new("Own", 3), Origin::current());
+        let model = Model::with_files(network, Outputs::new("Own", 3), Origin::current());
         model.expect("it is placed")
     };
     let args = || {

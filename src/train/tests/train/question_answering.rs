@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// Texts of ten to fifty words with one of w80 to w99 among them, which is the answer to `w5`; a third has none.
-fn asked(count: usize) -> Dataset {
+pub(crate) fn asked(count: usize) -> Dataset {
     let row = |row: usize| {
         let length = 10 + (row * 13) % 41;
         let place = (row * 7) % length;
@@ -39,7 +39,7 @@ fn asked(count: usize) -> Dataset {
     Dataset::from_questions((0..count).map(row)).expect("the answers are there")
 }
 
-fn answerer(folder: &TempDir) -> BertForQuestionAnswering {
+pub(crate) fn answerer(folder: &TempDir) -> BertForQuestionAnswering {
     let path = folder.path().to_str().expect("a path in UTF-8");
     BertForQuestionAnswering::from_pretrained(path).expect("the fixture loads")
 }

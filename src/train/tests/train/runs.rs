@@ -263,7 +263,7 @@ fn it_stands_where_it_was_sent() {
     assert_eq!(complete.reason, StopReason::Complete);
     assert_eq!(complete.recent.len(), 16);
     let shown = run.to_string();
-    assert!(shown.contains("all steps are made"), "{shown}");
+    assert!(shown.contains("all 16 steps are done"), "{shown}");
     assert!(shown.contains("BertForSequenceClassification"), "{shown}");
     run.finish().expect("it ends");
     let over = run.step(1).expect_err("it is finished");

@@ -171,7 +171,7 @@ fn a_replay_with_other_losses_is_reported() {
     let network = Restless {
         dense: LinearConfig::new(3, 1).init(&device),
     };
-    let model = Model::new(network, Outputs::new("Restless", 1), Origin::current())
+    let model = Model::with_files(network, Outputs::new("Restless", 1), Origin::current())
         .expect("the device takes it");
     let args = CompileArgs::new()
         .optimizer(SGD::new(1e-3))

@@ -327,7 +327,7 @@ pub fn id_model() -> ModelOf<IdNetwork> {
     let network = IdNetwork {
         inner: loaded.network,
     };
-    Model::new(network, files, Origin::current()).expect("the device takes it")
+    Model::with_files(network, files, Origin::current()).expect("the device takes it")
 }
 
 /// Three labels, and texts that are ids.

@@ -9,7 +9,7 @@ use stratoscope_strategy::{
 use stratoscope_train::{
     Adam, BinaryCrossentropy, CompileArgs, Dense, EarlyStopping, EvaluateArgs, Evaluation, FitArgs,
     Hinge, Huber, IntoLoss, KlDivergence, LogCosh, MeanAbsoluteError, Metric, SGD, Sequential,
-    SquaredHinge, accuracy, auc, mae, mse, precision, recall, rmse, top_k_accuracy,
+    SquaredHinge, accuracy, auc, keras_auc, mae, mse, precision, recall, rmse, top_k_accuracy,
 };
 
 use crate::support::{assert_near, cross_entropy};
@@ -126,16 +126,14 @@ fn losses_of_numbers_are_their_definitions_of_the_answers() {
     }
 }
 
-/// By pairs of a 0 and a 1, as Mann and Whitney count them; scores that are 1/199 apart are on different sides
-/// of some threshold.
-fn area(answers: &[(f64, bool)]) -> f64 {
+/// By pairs of a 0 and a 1, as Mann and Whitney count them, of what stands for a score.
+fn area(answers: &[(f64, bool)], of_score: fn(f64) -> f64) -> f64 {
     let of = |class: bool| answers.iter().filter(move |(_, label)| *label == class);
     let pairs = of(true).flat_map(|(one, _)| of(false).map(move |(zero, _)| (*one, *zero)));
-    let bucket = |score: f64| (score * 199.0).ceil();
     let (mut sum, mut count) = (0.0, 0);
     for (one, zero) in pairs {
         count += 1;
-        sum += match bucket(one).total_cmp(&bucket(zero)) {
+        sum += match of_score(one).total_cmp(&of_score(zero)) {
             std::cmp::Ordering::Greater => 1.0,
             std::cmp::Ordering::Equal => 0.5,
             std::cmp::Ordering::Less => 0.0,
@@ -147,7 +145,7 @@ fn area(answers: &[(f64, bool)]) -> f64 {
 #[test]
 fn two_classes_are_measured_by_what_was_answered() {
     let data = make_classification(60, 4, 2, 3).expect("two classes");
-    let metrics = || [accuracy(), precision(), recall(), auc(), mae()];
+    let metrics = || [accuracy(), precision(), recall(), auc(), keras_auc(), mae()];
     let logits = BinaryCrossentropy { from_logits: true };
     let shares = BinaryCrossentropy { from_logits: false };
     for (activation, loss) in [("linear", logits), ("sigmoid", shares)] {
@@ -174,9 +172,12 @@ fn two_classes_are_measured_by_what_was_answered() {
                 .map(|(it, label)| (it - f64::from(u8::from(*label))).abs())
                 .sum();
             assert_near(value(&found, "mae"), off / 60.0);
-            // A score on a threshold may fall to either side of it: one of 30 × 30 pairs.
-            assert!((value(&found, "auc") - area(&answers)).abs() < 2.0 / 900.0);
+            assert_near(value(&found, "auc"), area(&answers, |score| score));
             assert!(value(&found, "auc") < 1.0, "{found}");
+            // Scores that are 1/199 apart are on different sides of some threshold. One on a threshold may fall to
+            // either side of it: one of 30 × 30 pairs.
+            let by_thresholds = area(&answers, |score| (score * 199.0).ceil());
+            assert!((value(&found, "keras_auc") - by_thresholds).abs() < 2.0 / 900.0);
             found
         });
     }

@@ -160,11 +160,14 @@ fn dropout_that_is_off_and_batches_that_do_not_divide() {
     assert_eq!(codes(&uneven), ["SC0512"]);
     assert_eq!(
         uneven[0].message,
-        "the last batch splits 3 + 2: weighted by number of examples"
+        "the last batch is divided 3 + 2 over the replicas: each counts by its number of examples"
     );
     let small = fit(32, 16);
     assert_eq!(codes(&small), ["SC0513"]);
-    assert_eq!(small[0].message, "16 global = 8 per replica on 2");
+    assert_eq!(
+        small[0].message,
+        "the batch of 16 is shared: each of 2 replicas gets 8"
+    );
 }
 
 #[test]
@@ -286,7 +289,7 @@ fn own_network(scores: [[f32; 3]; 1]) -> ModelOf<EndsInSoftmax> {
     let network = EndsInSoftmax {
         scores: Param::from_tensor(Tensor::from_floats(scores, &device)),
     };
-    Model::new(network, id_files(), Origin::current()).expect("the device takes it")
+    Model::with_files(network, id_files(), Origin::current()).expect("the device takes it")
 }
 
 fn ids(count: usize) -> Dataset {

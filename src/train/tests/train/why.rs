@@ -87,7 +87,8 @@ fn why(fault: Fault) -> Why {
         hidden.weight = Param::from_tensor(Tensor::full([4, 2], f32::NAN, &device));
     }
     let network = Faulty { hidden, fault };
-    let model = Model::new(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
+    let model =
+        Model::with_files(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());
@@ -189,7 +190,8 @@ fn the_example_is_named() {
         hidden,
         fault: Fault::Square,
     };
-    let model = Model::new(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
+    let model =
+        Model::with_files(network, Outputs::new("Faulty", 2), Origin::current()).expect("placed");
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());

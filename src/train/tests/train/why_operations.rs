@@ -118,7 +118,7 @@ fn started(network: Operation, data: &Dataset) -> stratoscope_train::Run {
         hidden,
         operation: network,
     };
-    let model = Model::new(own, Outputs::new("Own", 2), Origin::current()).expect("placed");
+    let model = Model::with_files(own, Outputs::new("Own", 2), Origin::current()).expect("placed");
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());
@@ -187,7 +187,7 @@ fn a_label_without_an_output_is_found() {
         operation: |x, _| x,
     };
     // It says that it puts out three numbers, and puts out two.
-    let model = Model::new(own, Outputs::new("Own", 3), Origin::current()).expect("placed");
+    let model = Model::with_files(own, Outputs::new("Own", 3), Origin::current()).expect("placed");
     let args = CompileArgs::new()
         .optimizer(SGD::new(0.1))
         .loss(cross_entropy());

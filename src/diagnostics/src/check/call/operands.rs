@@ -203,7 +203,9 @@ impl Checker<'_> {
         let Some(model) = call.operands.last() else {
             return;
         };
-        let data = self.only_one(Kind::Dataset).unwrap_or("train").to_owned();
+        let held_out = self.held_out().filter(|_| call.name == "evaluate");
+        let data = held_out.or_else(|| self.only_one(Kind::Dataset).map(str::to_owned));
+        let data = data.unwrap_or_else(|| "train".to_owned());
         let facts = WrongOperands {
             message: format!("`{}!` needs the dataset as its second operand", call.name),
             place: Place::Span(call.name_span),
@@ -218,13 +220,36 @@ impl Checker<'_> {
         self.found(Vec::new(), facts.diagnostic());
     }
 
+    /// Whether an operand is a list of texts, by its own text, by the `let` of the cell, or by its type in the notebook.
+    fn are_texts(&self, operand: &str) -> bool {
+        let name = operand.trim_start_matches('&').trim();
+        let is_list = |value: &str| {
+            let value = value.trim_start().trim_start_matches('&');
+            let value = value.strip_prefix("vec!").unwrap_or(value);
+            let element = value.trim_start().strip_prefix('[').unwrap_or_default();
+            element.trim_start().starts_with('"')
+        };
+        let bound = [format!("let {name} ="), format!("let mut {name} =")];
+        let bound = bound
+            .iter()
+            .find_map(|begin| self.text.rsplit_once(begin.as_str()));
+        match (bound, self.context.variables.get(name)) {
+            (Some((_, value)), _) => is_list(value),
+            (None, Some(of_type)) => of_type.contains("str") || of_type.contains("String"),
+            (None, None) => is_list(name),
+        }
+    }
+
     /// `fit!(model, x, y)`.
     fn arrays(&mut self, labels: &Operand) {
         let call = &self.parsed.call;
         let [model, features, ..] = call.operands.as_slice() else {
             return;
         };
-        let pair = kind::from_arrays(&features.text, &labels.text);
+        let pair = match self.are_texts(&features.text) {
+            true => kind::from_rows(&features.text, &labels.text),
+            false => kind::from_arrays(&features.text, &labels.text),
+        };
         let facts = WrongOperands {
             message: format!(
                 "`{}!` takes one dataset with examples and labels",
@@ -314,6 +339,29 @@ impl Checker<'_> {
             (None, _) => None,
         };
         name.filter(is_free).map(str::to_owned)
+    }
+
+    /// The notebook's data set that is not trained on, by its name.
+    fn held_out(&self) -> Option<String> {
+        const NAMES: [&str; 9] = [
+            "dev",
+            "validation",
+            "valid",
+            "val",
+            "test",
+            "test_data",
+            "val_data",
+            "holdout",
+            "eval",
+        ];
+        let is_data = |name: &&&str| {
+            let of_cell = self.cell.bound.get(**name).copied().flatten();
+            let of_notebook = self.context.variables.get(**name);
+            let kind = of_cell.or_else(|| of_notebook.and_then(|it| kind::of_type(it)));
+            kind == Some(Kind::Dataset)
+                || (of_notebook.is_none() && self.cell.bound.contains_key(**name))
+        };
+        NAMES.iter().find(is_data).map(|name| (*name).to_owned())
     }
 
     /// The notebook's variable of this kind, if there is one and no more.

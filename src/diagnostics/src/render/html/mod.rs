@@ -5,11 +5,14 @@
 //! alpha channel where they lie behind text. Text keeps the color it inherits, since no other one can be read on
 //! white and on black; only badges bring a solid background and their own white. What is too long goes on in the
 //! next line; only a table's words may be wider than a narrow window, and it is scrolled alone.
+//!
+//! Screen readers get roles. JupyterLab removes them and keeps classes, so its extension sets them again, and adds the
+//! buttons that apply fixes (`kernel-spec/labextension/src/cards.ts`).
 
 mod arguments;
 mod code;
 
-use stratoscope_render::html::{CODE_FONT, escape, prose};
+use stratoscope_render::html::{CODE_FONT, NAMED_ROW, NAMED_VALUE, escape, prose};
 
 use self::code::{change, marked_lines};
 use super::fix::{changed_lines, shows_lines};
@@ -43,7 +46,7 @@ pub fn html(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
 fn card(diagnostic: &Diagnostic, source: &Source<'_>) -> String {
     let (border, _) = colors(diagnostic.severity);
     let mut out = format!(
-        "<div style=\"border:1px solid {GRAY};border-left:4px solid {border};border-radius:4px;\
+        "<div class=\"stratoscope-card\" role=\"group\" style=\"border:1px solid {GRAY};border-left:4px solid {border};border-radius:4px;\
          padding:8px 14px 10px 12px;margin:4px 0;line-height:1.45;text-align:left;max-width:1040px\">"
     );
     head(&mut out, diagnostic, source);
@@ -86,7 +89,8 @@ fn head(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
         Severity::Note => "#1d5fc4",
     };
     *out += &format!(
-        "<div style=\"margin:0 0 6px 0\"><span style=\"background-color:{badge};color:#ffffff;\
+        "<div class=\"stratoscope-card-head\" role=\"heading\" aria-level=\"4\" style=\"margin:0 0 6px 0\">\
+         <span style=\"background-color:{badge};color:#ffffff;\
          border-radius:3px;padding:1px 7px;font-weight:bold;font-size:0.85em\">{} {}</span> \
          <b>{}</b>",
         severity_word(diagnostic.severity),
@@ -121,8 +125,9 @@ fn files(out: &mut String, diagnostic: &Diagnostic) {
 /// A part of the card: its name on the left, what it says beside it.
 fn section(out: &mut String, color: &str, name: &str, html: &str) {
     *out += &format!(
-        "<div style=\"display:flex;margin:7px 0;padding:0 0 0 10px;border-left:3px solid {color}\">\
-         <b style=\"flex:0 0 88px;padding-right:10px\">{}</b><div style=\"flex:1 1 0;min-width:0\">{html}</div></div>",
+        "<div style=\"{NAMED_ROW};margin:7px 0;padding:0 0 0 10px;border-left:3px solid {color}\">\
+         <b class=\"stratoscope-card-part\" role=\"heading\" aria-level=\"5\" style=\"flex:0 0 88px;padding-right:10px\">{}</b>\
+         <div style=\"{NAMED_VALUE}\">{html}</div></div>",
         escape(name)
     );
 }
@@ -142,8 +147,8 @@ fn seen(out: &mut String, diagnostic: &Diagnostic) {
     }
     let rows = diagnostic.evidence.iter().map(|evidence| {
         format!(
-            "<div style=\"display:flex\"><div style=\"flex:0 0 200px;padding-right:12px;{MUTED}\">{}</div>\
-             <div style=\"flex:1 1 0;min-width:0;overflow-wrap:break-word\">{}</div></div>",
+            "<div style=\"{NAMED_ROW}\"><div style=\"flex:0 0 200px;padding-right:12px;{MUTED}\">{}</div>\
+             <div style=\"{NAMED_VALUE}\">{}</div></div>",
             prose(&evidence.name),
             prose(&evidence.value)
         )
@@ -163,12 +168,16 @@ fn fixes(out: &mut String, diagnostic: &Diagnostic, source: &Source<'_>) {
         } else {
             String::new()
         };
-        html += &format!("<div>{number}{}</div>", prose(&fix.title));
+        html += &format!(
+            "<div class=\"stratoscope-fix\"><div>{number}{}</div>",
+            prose(&fix.title)
+        );
         if shows_lines(&diagnostic.fixes, index)
             && let Some(fixed) = changed_lines(source.text, fix)
         {
             change(&mut html, &fixed);
         }
+        html += "</div>";
     }
     section(out, GREEN, "Fix", &html);
 }

@@ -6,7 +6,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::check::{CellContext, check_cell};
-use crate::rules::{CATALOGUE, ModelOutsideScope};
+use crate::rules::{BuiltAt, CATALOGUE, ModelOutsideScope, StrategyName};
 use crate::{ArgumentRow, ArgumentState, Figure, Rule};
 
 fn cards() -> Vec<String> {
@@ -21,13 +21,14 @@ fn cards() -> Vec<String> {
         }
     }
     let facts = ModelOutsideScope {
-        strategy: "mirrored".into(),
+        strategy: StrategyName::of_variable("strategy"),
         replicas: 2,
+        bound: None,
         variables: 104,
         device: "cpu:0".into(),
         compile_inside: false,
-        origin: Some("cell 3, line 2".into()),
-        line: Some(2),
+        is_named: false,
+        built: BuiltAt::Here(Some(2)),
         figure: Some(Figure {
             html: "<div>grid</div>".into(),
             plain: "grid".into(),
@@ -44,7 +45,7 @@ fn cards() -> Vec<String> {
     cards
 }
 
-/// Only the tags and styles of our own are in a card, none of which a front end removes.
+/// Only the tags and styles of our own are in a card, none of which a front end removes, and roles that one may remove.
 fn check_tags(card: &str) {
     const TAGS: &[&str] = &[
         "div", "span", "b", "code", "pre", "table", "thead", "tbody", "tr", "th", "td",
@@ -59,6 +60,7 @@ fn check_tags(card: &str) {
         "color",
         "display",
         "flex",
+        "flex-wrap",
         "font-family",
         "font-size",
         "font-weight",
@@ -90,10 +92,21 @@ fn check_tags(card: &str) {
             .trim_start_matches('/')
             .trim_start_matches(name)
             .trim();
-        let Some(style) = attributes.strip_prefix("style=\"") else {
-            assert!(attributes.is_empty(), "{attributes}");
-            continue;
+        const MARKS: [&str; 5] = [
+            "",
+            "class=\"stratoscope-fix\"",
+            "class=\"stratoscope-card\" role=\"group\" ",
+            "class=\"stratoscope-card-head\" role=\"heading\" aria-level=\"4\" ",
+            "class=\"stratoscope-card-part\" role=\"heading\" aria-level=\"5\" ",
+        ];
+        let (marks, style) = match attributes.split_once("style=\"") {
+            Some((marks, style)) => (marks, style),
+            None => (attributes, ""),
         };
+        assert!(MARKS.contains(&marks), "{attributes}");
+        if style.is_empty() {
+            continue;
+        }
         for declaration in style.trim_end_matches('"').split(';') {
             let (property, value) = declaration.split_once(':').expect("property:value");
             assert!(PROPERTIES.contains(&property), "{property}");

@@ -268,7 +268,7 @@ fn found(wanted: &Wanted) -> Found {
         absent.push((BackendKind::Cuda, driver.reason.clone()));
     }
     match hardware::none() {
-        Some(reason) if !wanted.is_of(BackendKind::Wgpu) => {
+        Some(reason) if !wanted.may_be_wgpu() => {
             absent.push((BackendKind::Wgpu, reason));
         }
         _ => {

@@ -41,6 +41,12 @@ impl Wanted {
             Self::This(name) => name.split(':').next() == Some(kind.prefix()),
         }
     }
+
+    /// Whether a device of wgpu may be meant. `gpu` is no kind, and its error lists the devices.
+    pub fn may_be_wgpu(&self) -> bool {
+        let says_gpu = |name: &str| name.split(':').next() == Some("gpu");
+        self.is_of(BackendKind::Wgpu) || matches!(self, Self::This(name) if says_gpu(name))
+    }
 }
 
 /// A device that could be taken.
@@ -274,6 +280,19 @@ mod tests {
         (NOTHING, "", &[], "cpu:0", &["cpu:0"], &[]),
         (NOTHING, "cpu:0", &[], "cpu:0", &["cpu:0"], &[]),
     ];
+
+    #[test]
+    fn devices_of_wgpu_are_listed_for_a_gpu_of_no_kind() {
+        for (text, expected) in [
+            ("gpu", true),
+            ("GPU:0", true),
+            ("wgpu:1", true),
+            ("cuda", false),
+            ("cpu", false),
+        ] {
+            assert_eq!(Wanted::parse(text).may_be_wgpu(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn the_best_that_starts_is_taken() {

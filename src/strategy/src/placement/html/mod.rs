@@ -96,7 +96,7 @@ const CHANGE: (&str, &str) = ("#1d5fc4", "→");
 fn head(out: &mut String, title: &str, verdict: &str, (badge, sign): (&str, &str)) {
     let _ = write!(
         out,
-        "<div style=\"margin:0 0 3px 0\"><b style=\"font-size:1.1em\">{}</b> \
+        "<div style=\"margin:0 0 3px 0;overflow-wrap:break-word\"><b style=\"font-size:1.1em\">{}</b> \
          <span style=\"display:inline-block;background-color:{badge};color:#ffffff;border-radius:9px;\
          padding:1px 9px;margin-left:6px;font-size:0.9em;font-weight:bold\">{sign} {}</span></div>",
         escape(title),

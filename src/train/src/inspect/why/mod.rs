@@ -242,11 +242,11 @@ impl Inspection<'_> {
         let worst = examples.iter().max_by(|a, b| a.loss.total_cmp(&b.loss));
         if let Some(worst) = worst.filter(|_| sum > 0.0) {
             why.notes.push(format!(
-                "of the step's loss {:.4}, row {} has a share of {:.0} %: {}",
-                sum / examples.len() as f64,
+                "row {} (\"{}\") contributes {:.0} % of the loss of this step, {:.4}",
                 worst.row,
+                text::excerpt(&worst.text, 80),
                 100.0 * worst.loss / sum,
-                text::excerpt(&worst.text, 80)
+                sum / examples.len() as f64
             ));
         }
         why

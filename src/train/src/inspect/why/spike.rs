@@ -115,7 +115,7 @@ impl Inspection<'_> {
             .as_ref()
             .map_or_else(|| format!("`{name}`"), |it| format!("`{it}` in `{name}`"));
         why.verdict = format!(
-            "every value of the step is finite, but the loss has grown: {what} is the first whose numbers have"
+            "no NaN, but the loss has grown; the first operation whose values have grown is {what}"
         );
         why.grown = Some(Grown {
             operation: tapped.operation.clone(),

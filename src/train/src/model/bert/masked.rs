@@ -9,7 +9,7 @@ use stratoscope_strategy::Origin;
 use super::{BertFiles, load};
 use crate::model::ModelOf;
 use crate::network::Network;
-use crate::predict::{IntoTexts, Predictions};
+use crate::predict::{IntoExamples, Predictions};
 use crate::problem;
 
 /// BERT that predicts hidden tokens.
@@ -91,7 +91,7 @@ impl ModelOf<MaskedLm> {
     /// # Errors
     /// As [`predict`](Model::predict); SC0103 for a text without a mask.
     #[track_caller]
-    pub fn fill(&self, texts: impl IntoTexts) -> Result<Predictions> {
+    pub fn fill(&self, texts: impl IntoExamples) -> Result<Predictions> {
         self.predict(texts)
     }
 }

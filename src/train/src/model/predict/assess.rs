@@ -16,7 +16,8 @@ impl Predictions {
     /// What the predictions say about the model, by the labels of `data`: accuracy and macro F1 with intervals, every
     /// class, calibration, and the errors that the model is surest of.
     ///
-    /// `data` is the data set that was predicted, or one of as many examples in the same order.
+    /// `data` is the data set that was predicted, or one of as many examples in the same order. Probabilities that were
+    /// edited count as they are, and so does the class that is the most probable by them.
     ///
     /// # Errors
     /// SC0103 for predictions that are no classes of texts, for data of another length, and for an example whose label is
@@ -78,7 +79,7 @@ impl Predictions {
         let rows = data.examples.iter().zip(&self.rows);
         let answers = rows.map(|(example, row)| {
             let label = class_of(example).filter(|&label| label < classes);
-            let (Some(label), Some(predicted)) = (label, row.class) else {
+            let (Some(label), Some(predicted)) = (label, row.decided()) else {
                 let given = row_and_label(example, data);
                 return Err(bad(given, format!("a label of the {classes} classes")));
             };
@@ -198,6 +199,8 @@ mod tests {
                     predictions: Predicted::default(),
                     seconds: 0.1,
                     low_is_good: low_is_good.clone(),
+                    cut: None,
+                    other_length: None,
                 }),
                 learning_rate: 1e-3,
                 seconds: 1.0,
@@ -208,6 +211,43 @@ mod tests {
         history.epochs = vec![epoch(3, 0.25), epoch(4, 1.0)];
         history.low_is_good = low_is_good;
         history
+    }
+
+    /// Edited probabilities say what is predicted; a class that was edited beside them is taken as it is.
+    #[test]
+    fn what_was_edited_counts() {
+        let data = Dataset::from_rows(["a", "b", "c"], ["no", "yes", "yes"]).expect("three rows");
+        let row = |probabilities: [f64; 2]| {
+            let class = usize::from(probabilities[1] > probabilities[0]);
+            crate::model::predict::Prediction {
+                label: ["no", "yes"][class].to_owned(),
+                class: Some(class),
+                score: probabilities[class],
+                probabilities: probabilities.to_vec(),
+                ..Default::default()
+            }
+        };
+        let mut predictions = Predictions {
+            rows: [[0.9, 0.1], [0.6, 0.4], [0.7, 0.3]].map(row).to_vec(),
+            label_names: vec!["no".to_owned(), "yes".to_owned()],
+            cut: None,
+        };
+        let right = |predictions: &Predictions| {
+            let answers = predictions.answers("assess", &data).expect("classes");
+            answers
+                .iter()
+                .map(|it| it.label == it.predicted)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(right(&predictions), [true, false, false]);
+        // The mean with another model.
+        predictions.rows[1].probabilities = vec![0.35, 0.65];
+        assert_eq!(right(&predictions), [true, true, false]);
+        let matrix = predictions.confusion_matrix(&data).expect("classes");
+        assert_eq!(matrix.counts, [[1, 0], [1, 1]]);
+        // Another threshold.
+        predictions.rows[2].class = Some(1);
+        assert_eq!(right(&predictions), [true, true, true]);
     }
 
     /// A history is judged by the weights that the model has.

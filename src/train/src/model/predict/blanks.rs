@@ -242,6 +242,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row],
             label_names: Vec::new(),
+            cut: None,
         };
         assert_eq!(
             predictions.to_plain(),

@@ -115,6 +115,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row],
             label_names: vec!["0".to_owned(), "1".to_owned()],
+            cut: None,
         };
         assert_eq!(
             predictions.to_plain(),

@@ -12,7 +12,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::Origin;
 
 use super::outputs::outputs_of;
-use super::{IntoTexts, LONGEST};
+use super::{IntoExamples, read_length};
 use crate::context::interrupt::Listening;
 use crate::model::ModelOf;
 use crate::prepare;
@@ -45,8 +45,9 @@ impl ModelOf<SentenceEncoder> {
     /// # Errors
     /// SC0914 for no text; SC0907 if a device fails; SC0520 if it is interrupted.
     #[track_caller]
-    pub fn embed(&self, texts: impl IntoTexts) -> Result<Embeddings> {
-        self.embedded(texts.into_texts(), Origin::current())
+    pub fn embed(&self, texts: impl IntoExamples) -> Result<Embeddings> {
+        let origin = Origin::current();
+        self.embedded(texts.into_examples(None)?, origin)
     }
 
     fn embedded(&self, mut data: Dataset, origin: Origin) -> Result<Embeddings> {
@@ -61,7 +62,7 @@ impl ModelOf<SentenceEncoder> {
         let _listening = Listening::begin();
         let mut state = self.state();
         state.ready_for(Data::Held(&data), "embed", origin)?;
-        let max_length = state.files.max_positions().min(LONGEST);
+        let max_length = read_length(&state);
         let encoded = data.tokenize(state.files.tokenizer(), max_length)?;
         prepare::in_vocabulary(&*state.files, &data, &encoded, "embed")?;
         prepare::report_truncated(encoded.report(), "embed")?;

@@ -117,7 +117,11 @@ mod tests {
             (rows[0].label.as_str(), rows[0].score),
             ("mail, <web>", 0.5)
         );
-        let predictions = Predictions { rows, label_names };
+        let predictions = Predictions {
+            rows,
+            label_names,
+            cut: None,
+        };
         assert_eq!(predictions.label_sets(), [vec!["mail", "<web>"], vec![]]);
         assert_eq!(
             predictions.to_plain(),

@@ -183,6 +183,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row, none],
             label_names: Vec::new(),
+            cut: None,
         };
         assert_eq!(
             predictions.to_plain(),

@@ -200,6 +200,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row],
             label_names: ["LOC", "PER"].map(str::to_owned).to_vec(),
+            cut: None,
         };
         let data = Dataset::from_words([(vec!["a", "b", "c"], vec!["PER", "PER", "LOC"])]);
         let counts = predictions.counts_of_words(&data.expect("tags"));
@@ -225,6 +226,7 @@ mod tests {
         let predictions = Predictions {
             rows: vec![row],
             label_names: vec!["O".to_owned()],
+            cut: None,
         };
         assert_eq!(
             predictions.to_plain(),

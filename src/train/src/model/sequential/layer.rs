@@ -114,6 +114,21 @@ impl Layer {
         }
     }
 
+    /// From [`Self::written`] that a file has: sizes and rates are checked.
+    pub(super) fn checked((kind, activation, seed): (Kind, Activation, u64)) -> Self {
+        let layer = match kind {
+            Kind::Dense { units } => Dense(units),
+            Kind::Dropout { rate } => Dropout(rate),
+            Kind::Embedding { entries, width } => Embedding(entries, width),
+            kind => Self::new(kind),
+        };
+        Self {
+            activation,
+            seed,
+            ..layer
+        }
+    }
+
     /// What is done to each output: `"relu"`, `"sigmoid"`, `"softmax"`, `"tanh"`. Default: nothing.
     #[must_use]
     pub fn activation(mut self, activation: impl IntoActivation) -> Self {

@@ -1,16 +1,19 @@
 //! The network of a [`Sequential`](super::Sequential()): its layers with their variables, once they are
 //! built.
 
+use std::path::{Path, PathBuf};
+
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::mode::DropoutSite;
+use stratoscope_bert::names::named_values;
 use stratoscope_bert::{Mode, NamedParameter, named_parameters, operation, ops, taps};
 use stratoscope_data::{Batch, Dataset, RandomStream};
 use stratoscope_diagnostics::rules::{InvalidSize, TokenOutOfRange};
 use stratoscope_diagnostics::{Place, Result, Rule};
 
 use super::layer::{Kind, Layer};
-use super::room;
+use super::{room, saved};
 use crate::network::{Activation, Blueprint, Network, Outputs, features};
 use crate::report::summary::LayerRow;
 
@@ -191,6 +194,44 @@ impl Layers {
         layers.collect()
     }
 
+    /// The values of its variables, read from the device, by the names of [`Network::parameters`].
+    pub(super) fn values(&self) -> Vec<(String, TensorData)> {
+        let names = self.names();
+        let values = named_values(self).into_iter();
+        values
+            .map(|(path, data)| (in_words(&names, &path), data))
+            .collect()
+    }
+
+    /// The layers, and the numbers of a row; `None` until it is built.
+    pub(super) fn described(&self) -> Option<(&[Layer], usize)> {
+        Some((&self.plan, self.input?))
+    }
+
+    /// The same with these values of its variables, which `value` finds by name and shape.
+    ///
+    /// # Errors
+    /// That of a value which is not found.
+    pub(super) fn with_values(
+        mut self,
+        device: &Device,
+        mut value: impl FnMut(&str, &[usize]) -> Result<Vec<f32>>,
+    ) -> Result<Self> {
+        for (name, weights) in self.names().into_iter().zip(&mut self.layers) {
+            if let Some(weight) = &mut weights.weight {
+                let shape = weight.dims();
+                let values = value(&format!("{name}.weight"), &shape)?;
+                *weight = Param::from_data(TensorData::new(values, shape), device);
+            }
+            if let Some(bias) = &mut weights.bias {
+                let shape = bias.dims();
+                let values = value(&format!("{name}.bias"), &shape)?;
+                *bias = Param::from_data(TensorData::new(values, shape), device);
+            }
+        }
+        Ok(self)
+    }
+
     /// The outputs of one layer.
     ///
     /// # Shapes
@@ -219,6 +260,17 @@ impl Layers {
             _ => x,
         };
         ops::rounded(layer.activation.forward(x))
+    }
+}
+
+/// The name of a parameter, `dense.weight`, by the path of its fields, `layers.0.weight`.
+fn in_words(layers: &[String], path: &str) -> String {
+    let mut parts = path.split('.').skip(1);
+    let index: Option<usize> = parts.next().and_then(|index| index.parse().ok());
+    let layer = index.and_then(|index| layers.get(index));
+    match (layer, parts.next()) {
+        (Some(layer), Some(field)) => format!("{layer}.{field}"),
+        _ => path.to_owned(),
     }
 }
 
@@ -267,16 +319,9 @@ impl Network for Layers {
     /// `dense.weight`, `dense.bias`, `dense_1.weight`, …
     fn parameters(&self) -> Vec<NamedParameter> {
         let names = self.names();
-        let rename = |known: NamedParameter| {
-            // The path of fields is `layers.0.weight`.
-            let mut parts = known.name.split('.').skip(1);
-            let index: Option<usize> = parts.next().and_then(|index| index.parse().ok());
-            let layer = index.and_then(|index| names.get(index));
-            let name = match (layer, parts.next()) {
-                (Some(layer), Some(field)) => format!("{layer}.{field}"),
-                _ => known.name,
-            };
-            NamedParameter { name, ..known }
+        let rename = |known: NamedParameter| NamedParameter {
+            name: in_words(&names, &known.name),
+            ..known
         };
         named_parameters(self).into_iter().map(rename).collect()
     }
@@ -332,6 +377,14 @@ impl Network for Layers {
             return Err(rule.error());
         }
         Ok(())
+    }
+
+    fn can_be_saved(&self) -> bool {
+        true
+    }
+
+    fn save(&self, files: &Outputs, folder: &Path) -> Result<Vec<PathBuf>> {
+        saved::save(self, files, folder)
     }
 
     fn blueprint(&self, _: &Outputs) -> Option<Blueprint> {

@@ -19,11 +19,13 @@
 //! ```
 //!
 //! With the shape of its input it is built at once, in the scope it stands in; without, it waits: see
-//! `crate::model::build`.
+//! `crate::model::build`. A model that is built can be saved and loaded: `saved.rs`.
 
+mod constructors;
 mod layer;
 mod layers;
 mod room;
+mod saved;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Origin, scope};
@@ -32,7 +34,8 @@ use crate::model::{Model, ModelOf};
 use crate::network::{Network, Outputs};
 
 pub use crate::network::{Activation, IntoActivation};
-pub use layer::{Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer};
+pub use constructors::{Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D};
+pub use layer::Layer;
 pub(crate) use layers::FAMILY;
 pub use layers::Layers;
 
@@ -53,6 +56,17 @@ pub fn Sequential(layers: impl IntoIterator<Item = Layer>) -> Result<Sequential>
     of_layers(layers.into_iter().collect(), Origin::current())
 }
 
+impl Sequential {
+    /// The same as [`Sequential`](Sequential()): `Sequential::new([Dense(10).activation("relu"), Dense(1)])?`.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn new(layers: impl IntoIterator<Item = Layer>) -> Result<Self> {
+        of_layers(layers.into_iter().collect(), Origin::current())
+    }
+}
+
 fn of_layers(layers: Vec<Layer>, origin: Origin) -> Result<Sequential> {
     let mut network = Layers::new(layers)?;
     if let Some(width) = network.declared().transpose()? {
@@ -60,5 +74,5 @@ fn of_layers(layers: Vec<Layer>, origin: Origin) -> Result<Sequential> {
         network = network.build(width, &scope::device()?);
     }
     let outputs = Outputs::new("Sequential", network.outputs());
-    Model::new(network, outputs, origin)
+    Model::with_files(network, outputs, origin)
 }

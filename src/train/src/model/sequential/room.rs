@@ -117,13 +117,13 @@ mod tests {
             &two,
             &[5, 10],
             567,
-            Some("`units` is 1, it must be at most 0 here"),
+            Some("`units` is 1, but must be at most 0 here"),
         );
         check(
             &two,
             &[5, 10],
             479,
-            Some("`units` is 10, it must be at most 9 here"),
+            Some("`units` is 10, but must be at most 9 here"),
         );
         let table = [Embedding(100, 8)];
         check(&table, &[3], 6400, None);
@@ -131,7 +131,7 @@ mod tests {
             &table,
             &[3],
             6399,
-            Some("`input_dim` is 100, it must be at most 99"),
+            Some("`input_dim` is 100, but must be at most 99"),
         );
         check(&[Dense(usize::MAX)], &[usize::MAX], u128::MAX, None);
     }

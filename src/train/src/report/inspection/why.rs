@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use stratoscope_render::html::{DATA_TABLE_STYLE, code, escape, prose};
+use stratoscope_render::html::{DATA_TABLE_STYLE, NAMED_ROW, NAMED_VALUE, code, escape, prose};
 use stratoscope_render::text;
 
 use super::tensors::TensorRow;
@@ -183,7 +183,8 @@ impl Why {
         for (name, value) in self.place().into_iter().chain(causes).chain(fixes) {
             let _ = write!(
                 html,
-                "<div style=\"display:flex;font-size:13px\"><div style=\"{NAME}\">{name}</div><div>{}</div></div>",
+                "<div style=\"{NAMED_ROW};font-size:13px\"><div style=\"{NAME}\">{name}</div>\
+                 <div style=\"{NAMED_VALUE}\">{}</div></div>",
                 prose(&value)
             );
         }

@@ -163,11 +163,9 @@ impl From<LossSum> for Sum {
 }
 
 impl From<Sum> for LossSum {
+    /// A checkpoint is written between two steps.
     fn from(it: Sum) -> Self {
-        Self {
-            sum: it.sum.into(),
-            examples: it.examples,
-        }
+        Self::of_steps(it.sum.into(), it.examples)
     }
 }
 
@@ -326,6 +324,8 @@ fn epoch_from(saved: SavedEpoch, expected: &Expected<'_>) -> Result<EpochRecord,
             },
             seconds: it.seconds.into(),
             low_is_good: expected.low_is_good.to_vec(),
+            cut: None,
+            other_length: None,
         })
     });
     Ok(EpochRecord {

@@ -78,7 +78,7 @@ impl Lock {
     }
 }
 
-fn private_folder(path: &Path, with_parents: bool) -> io::Result<()> {
+pub(super) fn private_folder(path: &Path, with_parents: bool) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700).recursive(with_parents).create(path)
 }

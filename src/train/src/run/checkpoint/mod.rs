@@ -6,6 +6,7 @@
 //! the same for the run to go on. Nothing that is read is believed before it is checked: sizes, checksums, names, types
 //! and shapes.
 
+mod check;
 mod convert;
 mod folder;
 mod format;
@@ -37,6 +38,7 @@ use crate::run::state::ModelState;
 use crate::step::exchange::ExchangeMode;
 use crate::step::{SavedStep, StepSettings};
 
+pub(crate) use self::check::check_checkpoint;
 pub(crate) use self::format::Bits;
 pub(crate) use self::made_with::made_with;
 
@@ -256,7 +258,11 @@ impl Resuming<'_> {
     /// SC0526 if there is none, SC0527 if it is of another run, SC0528 if another version wrote it; SC0526 as a warning
     /// where a newer one is damaged.
     pub(crate) fn newest_of(&self, folder: &Path) -> Result<Resumed> {
-        let listed = folder::list(folder);
+        let exists = folder.symlink_metadata().is_ok();
+        let listed = match exists {
+            true => folder::list(folder),
+            false => Ok((Vec::new(), Vec::new())),
+        };
         let (found, mut unusable) = listed.unwrap_or_else(|error| {
             let path = folder.to_owned();
             let reason = error.to_string();
@@ -279,7 +285,7 @@ impl Resuming<'_> {
                 Err(reason) => unusable.push(reason),
             }
         }
-        Err(none_is_complete(folder, &unusable))
+        Err(none_is_complete(folder, &unusable, exists))
     }
 
     /// The earliest or the latest complete one that this run has written after at most so many steps, in its folder. One
@@ -383,11 +389,12 @@ fn report_damaged(folder: &Path, unusable: &[Unusable], used: &Found) -> Result<
         folder: folder.display().to_string(),
         unusable: listed(&damaged),
         used: Some(used.path.display().to_string()),
+        exists: true,
     };
     notice(rule.diagnostic())
 }
 
-fn none_is_complete(folder: &Path, unusable: &[Unusable]) -> Box<Diagnostic> {
+fn none_is_complete(folder: &Path, unusable: &[Unusable], exists: bool) -> Box<Diagnostic> {
     let of_other_version = unusable.iter().find_map(|it| match it {
         Unusable::OtherVersion {
             path,
@@ -413,6 +420,7 @@ fn none_is_complete(folder: &Path, unusable: &[Unusable]) -> Box<Diagnostic> {
         folder: folder.display().to_string(),
         unusable: listed(unusable),
         used: None,
+        exists,
     };
     rule.error()
 }

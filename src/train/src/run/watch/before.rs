@@ -118,6 +118,13 @@ impl Before<'_> {
             row: first.row,
             rows,
             largest: largest as i64,
+            smallest: match self.dataset {
+                Data::Held(data) => {
+                    let labels = data.examples.iter();
+                    labels.map(|it| label_value(it.label) as i64).min()
+                }
+                Data::Streamed(_) => None,
+            },
             classes: 2,
             head: Some(HeadWritten {
                 is_binary: true,
@@ -318,12 +325,16 @@ mod tests {
         check(
             CosineDecay::new(5e-5, 2000).warmup_steps(1000),
             345,
-            &["SC0503: warm-up 1000 > 345 steps of the run: the rate never comes down"],
+            &[
+                "SC0503: the warm-up of 1000 steps is longer than the run of 345: the rate never comes down",
+            ],
         );
         check(
             warmup_linear(5e-5, 1.0),
             345,
-            &["SC0503: warm-up 345 = 345 steps of the run: the rate never comes down"],
+            &[
+                "SC0503: the warm-up of 345 steps is as long as the run of 345: the rate never comes down",
+            ],
         );
         // The second of three runs under one schedule ends the warm-up.
         let plan = RatePlan {

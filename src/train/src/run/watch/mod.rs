@@ -288,6 +288,8 @@ mod tests {
                 examples: labels.iter().sum::<u64>() as usize,
                 seconds: 0.1,
                 low_is_good: Vec::new(),
+                cut: None,
+                other_length: None,
                 predictions: Predicted {
                     labels: labels.to_vec(),
                     predictions: predictions.to_vec(),

@@ -191,13 +191,8 @@ fn a_run_that_steps_alone_stops_with_too_few_workers_and_goes_on() {
     let (model, run) = begun(&team, 9, 3);
     run.step(5).expect("five steps");
     kill(&team, 1);
-    let since = Instant::now();
-    let problem = loop {
-        match run.step(1) {
-            Err(problem) => break problem,
-            Ok(_) => assert!(since.elapsed() < Duration::from_secs(5)),
-        }
-    };
+    let problem = (0..100).find_map(|_| run.step(1).err());
+    let problem = problem.expect("the worker is missed");
     assert_eq!(problem.code, "SC0809", "{problem}");
     let _team = team.min_workers(1);
     let history = run.finish().expect("it goes on with one");

@@ -77,7 +77,7 @@ fn what_cannot_be_divided_is_refused() {
     };
     assert!(refused(in_files(&data, [16])).contains("1 file over 2 workers"));
     let both = in_files(&data.take(8), [8]).concatenate(&data.skip(8));
-    assert!(refused(both.expect("of one kind")).contains("8 examples that are from no file"));
+    assert!(refused(both.expect("of one kind")).contains("8 examples from no file"));
 }
 
 /// The data as if it had been read from files of so many rows.

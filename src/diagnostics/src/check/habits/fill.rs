@@ -1,0 +1,139 @@
+//! The texts of the tables with the parts of a usage in them.
+
+use super::usage::{Usage, kind_of_literal};
+
+/// What the places of a template stand for.
+pub(super) struct Parts<'a> {
+    /// The cell.
+    pub text: &'a str,
+    pub usage: &'a Usage,
+    /// The type of the elements of a list, where it is known.
+    pub elements: Option<String>,
+}
+
+impl Parts<'_> {
+    /// A template with its places filled: `{it}` the receiver, `{0}` the first value in the brackets, `{..}` all of them,
+    /// `{index}`, `{value}` what is assigned, `{name}`, `{elements}` the type of elements, `{print}` the values as one
+    /// `println!`. `None` where the usage does not have the part.
+    pub fn fill(&self, template: &str) -> Option<String> {
+        let mut filled = String::new();
+        let mut rest = template;
+        while let Some(open) = rest.find('{') {
+            let place = rest[open + 1..].split_once('}');
+            let value = place.and_then(|(name, after)| Some((self.part(name, after)?, after)));
+            match value {
+                Some((value, after)) => {
+                    filled.push_str(&rest[..open]);
+                    filled.push_str(&value);
+                    rest = after;
+                }
+                // A brace of Rust.
+                None if place.is_none_or(|(name, _)| !is_place(name)) => {
+                    filled.push_str(&rest[..=open]);
+                    rest = &rest[open + 1..];
+                }
+                None => return None,
+            }
+        }
+        filled.push_str(rest);
+        Some(filled)
+    }
+
+    fn part(&self, name: &str, after: &str) -> Option<String> {
+        let usage = self.usage;
+        let values = usage.call.as_ref().map(|(values, _)| values.as_slice());
+        let part = match name {
+            "it" => {
+                let span = usage.receiver?;
+                self.text.get(span.start..span.end)?.to_owned()
+            }
+            "name" => return Some(usage.name.clone()),
+            "index" => return Some(usage.index.as_ref()?.0.clone()),
+            "value" => usage.assigned.as_ref()?.0.clone(),
+            ".." => return Some(values?.join(", ")),
+            "print" => return printed(values?),
+            "elements" => return self.elements.clone(),
+            _ => values?.get(name.parse::<usize>().ok()?)?.clone(),
+        };
+        // Before a dot a value stands without its `&`, and in brackets if it is more than a name.
+        let is_followed = after.starts_with('.') && !after.starts_with("..");
+        Some(if is_followed { receiver(&part) } else { part })
+    }
+}
+
+fn is_place(name: &str) -> bool {
+    matches!(
+        name,
+        "it" | "name" | "index" | "value" | ".." | "print" | "elements"
+    ) || name.parse::<usize>().is_ok()
+}
+
+fn receiver(part: &str) -> String {
+    let part = part.trim_start_matches('&').trim();
+    let part = part.strip_prefix("mut ").unwrap_or(part);
+    let is_simple = |it: char| it.is_alphanumeric() || "_.\"[]()?:!".contains(it);
+    let is_text = part.starts_with('"');
+    if is_text || (part.chars().all(is_simple) && !part.contains("..")) {
+        part.to_owned()
+    } else {
+        format!("({part})")
+    }
+}
+
+/// `println!("n is {:?}", n)` for the values `"n is", n`.
+fn printed(values: &[String]) -> Option<String> {
+    let mut text = Vec::new();
+    let mut arguments = Vec::new();
+    for value in values {
+        let formatted = value
+            .strip_prefix("format!(")
+            .and_then(|it| it.strip_suffix(')'));
+        if let ([_], Some(inside)) = (values, formatted) {
+            return Some(format!("println!({inside})"));
+        }
+        if kind_of_literal(value) == Some("\"\"") {
+            let inside = &value[1..value.len() - 1];
+            text.push(inside.replace('{', "{{").replace('}', "}}"));
+        } else {
+            text.push("{:?}".to_owned());
+            arguments.push(format!(", {value}"));
+        }
+    }
+    if values.is_empty() {
+        return Some("println!()".to_owned());
+    }
+    Some(format!(
+        "println!(\"{}\"{})",
+        text.join(" "),
+        arguments.concat()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_are_one_macro() {
+        let printed = |values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|it| (*it).to_owned()).collect();
+            printed(&values).expect("it can be printed")
+        };
+        assert_eq!(printed(&["\"a{b}\""]), "println!(\"a{{b}}\")");
+        assert_eq!(printed(&["\"n is\"", "n"]), "println!(\"n is {:?}\", n)");
+        assert_eq!(printed(&["format!(\"{v}\")"]), "println!(\"{v}\")");
+        assert_eq!(printed(&[]), "println!()");
+    }
+
+    #[test]
+    fn what_a_method_is_called_on_is_no_reference() {
+        for (part, expected) in [
+            ("&v", "v"),
+            ("a + b", "(a + b)"),
+            ("f(x)?[0]", "f(x)?[0]"),
+            ("-5", "(-5)"),
+        ] {
+            assert_eq!(receiver(part), expected);
+        }
+    }
+}

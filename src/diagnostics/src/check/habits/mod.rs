@@ -1,0 +1,368 @@
+//! Names of Keras, PyTorch, Hugging Face, NumPy, pandas and Python that rustc does not find, and what is written here: one
+//! table by the type of the value, or for what stands alone.
+//!
+//! A row has forms, what is written in their place, and the reason. Forms are a field (`layers`), a call (`save(_)` with one
+//! value, `save(..)` with any, `len("")` and `abs(1)` with one that is written out), an index (`history[_]`), an assignment
+//! (`trainable = false`), `for` and `*`; the first row that has the most exact form of a usage is taken. What is written has
+//! places for the parts of the usage (`fill.rs`). With `~` before it or `…` in it, it is shown and not put into the cell, as is
+//! a magic. An empty text: there is nothing of the kind.
+
+mod fill;
+mod modules;
+mod of_data;
+mod of_functions;
+mod of_models;
+mod of_paths;
+mod of_types;
+mod of_values;
+mod powers;
+mod usage;
+
+use self::fill::Parts;
+use self::modules::{mathematics, module, of_module};
+use self::usage::{Form, Usage};
+use super::cell::with_tokens;
+use super::plain::Plain;
+use super::{CellContext, fixed};
+use crate::rules::NameOfAnotherLibrary;
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use stratoscope_render::text;
+
+/// Forms, separated by ` | `; what is written in their place; why.
+pub(super) struct Habit(&'static str, &'static str, &'static str);
+
+/// What a name is looked for in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// The fields and methods of a value.
+    Of(&'static [Habit]),
+    /// What stands alone.
+    Alone(&'static [Habit]),
+    /// A module, or a type that a path begins with.
+    Module,
+}
+
+impl PartialEq for Habit {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Habit {}
+
+/// SC0130 in place of an error of rustc's at a name that has another one here.
+pub(super) fn answer(
+    text: &str,
+    found: &Diagnostic,
+    span: CellSpan,
+    context: &CellContext,
+) -> Option<Diagnostic> {
+    let span = method_of(found).unwrap_or_else(|| name_of(text, found, span));
+    if let Some(power) = powers::answer(text, found, span, context) {
+        return Some(power);
+    }
+    with_tokens(text, |tokens, _| {
+        let (subject, of_type) = subject(text, found, span, context)?;
+        let usage = match iterated(found, span) {
+            Some(receiver) => of_loop(text, receiver, &found.message),
+            None => Usage::at(text, tokens, span, subject == Subject::Module)?,
+        };
+        let of_type = of_type.or_else(|| type_of_receiver(text, &usage, context));
+        let elements = elements(of_type.as_deref(), &usage, context);
+        let parts = Parts {
+            text,
+            usage: &usage,
+            elements,
+        };
+        let is_loop = iterated(found, span).is_some();
+        let (form, habit) = match subject {
+            Subject::Of(habits) if is_loop => (loop_form(&usage), row(habits, &usage.name)?),
+            Subject::Of(habits) | Subject::Alone(habits) => match matching(habits, &usage) {
+                Some(found) => found,
+                None if matches!(subject, Subject::Alone(_)) => {
+                    return mathematics(&parts, context);
+                }
+                None => return None,
+            },
+            Subject::Module => return of_module(&parts, context),
+        };
+        // What is no name would be computed twice.
+        let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
+        let written = if is_twice {
+            format!("~{}", habit.1)
+        } else {
+            habit.1.to_owned()
+        };
+        Some(finding(&parts, &form, &written, habit.2, Some(context)))
+    })?
+}
+
+/// Whether the receiver is more than a name or a field.
+fn is_computed(text: &str, usage: &Usage) -> bool {
+    let receiver = usage.receiver.and_then(|it| text.get(it.start..it.end));
+    receiver.is_some_and(|it| it.contains(['(', '!', '?']))
+}
+
+/// SC0130 for a call of `print`, which the text shows: rustc knows a macro of that name.
+pub(super) fn printed(text: &str, call: &Plain) -> Diagnostic {
+    let values = call.operands.iter().map(|it| it.text.clone());
+    let named = call.named.iter().map(|it| it.value.clone());
+    let usage = Usage {
+        name: call.name.clone(),
+        named: call.name_span,
+        call: Some((values.chain(named).collect(), call.span.end)),
+        ..Usage::default()
+    };
+    let parts = Parts {
+        text,
+        usage: &usage,
+        elements: None,
+    };
+    let form = Form {
+        text: String::new(),
+        end: call.span.end,
+        takes_mark: true,
+    };
+    let reason = "`println!` is a macro, with a text that has places for the values";
+    finding(&parts, &form, "{print}", reason, None)
+}
+
+/// The name of a type that is called as a function, where rustc marks the whole call.
+fn name_of(text: &str, found: &Diagnostic, span: CellSpan) -> CellSpan {
+    let name = text.get(span.start..span.end).unwrap_or_default();
+    let name = name.split('(').next().unwrap_or_default().trim_end();
+    match found.code.as_str() {
+        "E0423" => CellSpan {
+            start: span.start,
+            end: span.start + name.len(),
+        },
+        _ => span,
+    }
+}
+
+/// The name of the method whose operands are wrong: rustc marks these first.
+fn method_of(found: &Diagnostic) -> Option<CellSpan> {
+    let mut labels = found.labels.iter();
+    let named = labels.find(|it| it.text.starts_with("arguments to this method"))?;
+    match named.place {
+        Place::Span(span) if found.code == "E0308" => Some(span),
+        _ => None,
+    }
+}
+
+/// The table for an error of rustc's, and the type that it names.
+fn subject(
+    text: &str,
+    found: &Diagnostic,
+    span: CellSpan,
+    context: &CellContext,
+) -> Option<(Subject, Option<String>)> {
+    let message = found.message.as_str();
+    let after = |words: &str| {
+        let (_, rest) = message.split_once(words)?;
+        rest.split('`').nth(1).map(str::to_owned)
+    };
+    let of_value = |of_type: Option<String>| {
+        let of_type = of_type?;
+        Some((Subject::Of(habits_of(&of_type)?), Some(of_type)))
+    };
+    let name = text.get(span.start..span.end)?;
+    match found.code.as_str() {
+        "E0599" if message.contains("associated") => of_value(after(" found for ")),
+        "E0599" if message.contains(" is not an iterator") => of_value(after("")),
+        "E0599" => of_value(after(" found for ").or_else(|| after(" exists for "))),
+        "E0609" => of_value(after(" on type ")),
+        "E0608" => of_value(after(" value of type ")),
+        "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
+        "E0277" if message.starts_with("the type `str` cannot be indexed") => of_value(after("")),
+        "E0277" if name == "sort" => Some((Subject::Of(of_values::LIST), None)),
+        "E0308" if is_pair_of(found, "Evaluation") => {
+            Some((Subject::Of(of_models::EVALUATION), None))
+        }
+        // The receiver is a variable, or nothing is known.
+        "E0308" | "E0061" | "E0616" => {
+            let usage = with_tokens(text, |tokens, _| Usage::at(text, tokens, span, false))??;
+            match type_of_receiver(text, &usage, context) {
+                Some(of_type) => of_value(Some(of_type)),
+                None if context.defined.functions.contains(name) => None,
+                None if usage.path == ["Sequential"] => Some((Subject::Of(of_models::MODEL), None)),
+                None if found.code == "E0061"
+                    && usage.receiver.is_none()
+                    && usage.path.is_empty() =>
+                {
+                    Some((Subject::Alone(of_functions::FUNCTION), None))
+                }
+                None => None,
+            }
+        }
+        // What a lost variable was, is known better.
+        "E0425" if message.contains("in this scope:") => None,
+        "E0425" | "E0412" if message.contains("find type") => {
+            Some((Subject::Alone(of_functions::TYPE), None))
+        }
+        "E0425" if context.variables.contains_key(name) => None,
+        "E0425" if message.contains("function") => {
+            Some((Subject::Alone(of_functions::FUNCTION), None))
+        }
+        "E0425" if module(name).is_some() => Some((Subject::Module, None)),
+        "E0425" => Some((Subject::Alone(of_functions::VALUE), None)),
+        "E0423" => Some((Subject::Alone(of_functions::FUNCTION), None)),
+        // Crates of Rust have these names, too.
+        "E0432" | "E0433" if modules::is_a_crate_too(name) => None,
+        "E0432" | "E0433" => Some((Subject::Module, None)),
+        _ => None,
+    }
+}
+
+/// Whether a value of this type is bound to a pattern of two names.
+fn is_pair_of(found: &Diagnostic, of_type: &str) -> bool {
+    let label = found.labels.first();
+    label.is_some_and(|it| {
+        it.text
+            .starts_with(&format!("expected `{of_type}`, found `(_, _"))
+    })
+}
+
+/// The habits on values of a type.
+fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
+    let mut of_type = of_type.trim_start_matches('&').trim_start_matches("mut ");
+    for around in ["Box<", "std::sync::Arc<", "Arc<", "Rc<"] {
+        of_type = of_type.strip_prefix(around).unwrap_or(of_type);
+    }
+    if of_type.starts_with('[') {
+        return Some(of_values::LIST);
+    }
+    let name = of_type.split('<').next()?.rsplit("::").next()?;
+    Some(match name {
+        "Model" | "ModelOf" | "Sequential" => of_models::MODEL,
+        _ if name.starts_with("BertFor") => of_models::MODEL,
+        "SparseCategoricalCrossentropy" => of_models::SPARSE_LOSS,
+        "History" => of_models::HISTORY,
+        "Evaluation" => of_models::EVALUATION,
+        "Predictions" => of_models::PREDICTIONS,
+        "Dataset" => of_data::DATASET,
+        "Vec" | "VecDeque" => of_values::LIST,
+        "String" | "str" => of_values::TEXT,
+        "{integer}" | "i32" | "i64" | "u32" | "u64" | "usize" => of_values::NUMBER,
+        "Tensor" => of_values::TENSOR,
+        _ => return None,
+    })
+}
+
+/// The type of a variable that stands before the dot or the index.
+fn type_of_receiver(text: &str, usage: &Usage, context: &CellContext) -> Option<String> {
+    let receiver = usage.receiver?;
+    let name = text.get(receiver.start..receiver.end)?;
+    context.variables.get(name).cloned()
+}
+
+/// The type of the numbers in a list: of the receiver, or of the variable that a function is called with.
+fn elements(of_type: Option<&str>, usage: &Usage, context: &CellContext) -> Option<String> {
+    let of_value = usage.call.as_ref().and_then(|(values, _)| {
+        let name = values.first()?.trim_start_matches('&');
+        context.variables.get(name).map(String::as_str)
+    });
+    let of_type = of_type.or(of_value)?;
+    let inner = of_type.split_once(['<', '[']).map(|(_, inner)| inner)?;
+    let inner = inner.split([';', '>', ']', ',']).next()?.trim();
+    let is_number = inner.starts_with(['i', 'u', 'f']) && inner.len() < 6;
+    is_number.then(|| inner.to_owned())
+}
+
+/// What a loop goes over, where rustc says that it cannot.
+fn iterated(found: &Diagnostic, span: CellSpan) -> Option<CellSpan> {
+    if is_pair_of(found, "Evaluation") {
+        // What the pattern is given.
+        let Place::Span(value) = found.labels.get(1)?.place else {
+            return None;
+        };
+        return Some(value);
+    }
+    let is_loop = found.code == "E0277" && found.message.ends_with(" is not an iterator");
+    is_loop.then_some(span)
+}
+
+fn of_loop(text: &str, span: CellSpan, message: &str) -> Usage {
+    let given = text.get(span.start..span.end).unwrap_or_default();
+    let start = span.start + given.len() - given.trim_start_matches('&').len();
+    let is_pair = !message.ends_with(" is not an iterator");
+    Usage {
+        receiver: Some(CellSpan {
+            start,
+            end: span.end,
+        }),
+        name: if is_pair { "(_, _)" } else { "for" }.to_owned(),
+        named: span,
+        ..Usage::default()
+    }
+}
+
+fn loop_form(usage: &Usage) -> Form {
+    Form {
+        text: usage.name.clone(),
+        end: usage.named.end,
+        takes_mark: false,
+    }
+}
+
+fn row(habits: &'static [Habit], form: &str) -> Option<&'static Habit> {
+    habits
+        .iter()
+        .find(|habit| habit.0.split(" | ").any(|it| it == form))
+}
+
+/// The row for the most exact form of a usage.
+fn matching(habits: &'static [Habit], usage: &Usage) -> Option<(Form, &'static Habit)> {
+    let prefix = if usage.path.is_empty() { "" } else { "::" };
+    usage.forms().into_iter().find_map(|form| {
+        let habit = row(habits, &format!("{prefix}{}", form.text))?;
+        Some((form, habit))
+    })
+}
+
+fn finding(
+    parts: &Parts<'_>,
+    form: &Form,
+    template: &str,
+    reason: &str,
+    context: Option<&CellContext>,
+) -> Diagnostic {
+    let usage = parts.usage;
+    let is_advice = template.starts_with(['~', '%', '!']) || template.contains('…');
+    let template = template.trim_start_matches('~');
+    let filled = parts.fill(template).filter(|it| !it.is_empty());
+    let start = usage.named.start;
+    let mut end = form.end;
+    if form.takes_mark && usage.is_tried {
+        end += parts.text[end..].find('?').map_or(0, |at| at + 1);
+    }
+    let given = text::excerpt(parts.text.get(start..form.end).unwrap_or_default(), 60);
+    let edits = match &filled {
+        Some(written) if !is_advice => {
+            // What a loop or a list goes over is no operand of a method.
+            let is_open = written.contains("..") && !written.ends_with([')', ']']);
+            let replacement = if usage.goes_on && is_open {
+                format!("({written})")
+            } else {
+                written.clone()
+            };
+            let edit = Edit {
+                place: Place::span(start, end),
+                replacement,
+            };
+            match context {
+                Some(context) => fixed::tried(parts.text, vec![edit], context),
+                None => vec![edit],
+            }
+        }
+        _ => Vec::new(),
+    };
+    let facts = NameOfAnotherLibrary {
+        given,
+        written: filled.map(|it| text::excerpt(&it, 100)),
+        place: Place::span(start, form.end),
+        reason: parts.fill(reason).unwrap_or_else(|| reason.to_owned()),
+        edits,
+    };
+    facts.diagnostic()
+}

@@ -1,0 +1,201 @@
+//! Habits on data sets.
+
+use super::Habit;
+
+pub(super) const DATASET: &[Habit] = &[
+    Habit(
+        "batch(..) | batch_size | batch_size = _ | unbatch() | padded_batch(..)",
+        "~fit!(…, {it}, batch_size = 32)?",
+        "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size`",
+    ),
+    Habit(
+        "shuffle(..) | shuffle()",
+        "{it}.shuffled(0)",
+        "`shuffled` takes the seed of the order; `fit!` shuffles the examples of each epoch by itself",
+    ),
+    Habit(
+        "cache() | prefetch(..) | with_options(..) | set_format(..) | with_format(..) | cache(..) | to_tf_dataset(..) | compute()",
+        "{it}",
+        "leave the call out: the data is in memory, and the next batches are prepared meanwhile",
+    ),
+    Habit(
+        "iter() | into_iter() | as_numpy_iterator() | iterrows() | itertuples()",
+        "{it}.examples.iter()",
+        "the examples are a list",
+    ),
+    Habit(
+        "for",
+        "&{it}.examples",
+        "the examples are a list: `example.text`, `example.features`, `example.label`",
+    ),
+    Habit(
+        "enumerate()",
+        "{it}.examples.iter().enumerate()",
+        "the examples are a list",
+    ),
+    Habit(
+        "train_test_split(_) | random_split(_) | split_off(_)",
+        "{it}.split({0})?",
+        "`split` returns two data sets, the second with the last share of the examples; `stratified_split` keeps the shares of classes",
+    ),
+    Habit(
+        "train_test_split(_, _)",
+        "{it}.shuffled({1}).split({0})?",
+        "`split` returns two data sets, the second with the last share of the examples",
+    ),
+    Habit(
+        "train_test_split(..) | random_split(..) | train | test | validation | valid | dev | [\"train\"] | [\"test\"] | [\"validation\"]",
+        "~let (train, dev) = {it}.split(0.2)?;",
+        "a data set is one part; `split` returns two, the second with the last share of the examples",
+    ),
+    Habit(
+        "shape | shape()",
+        "[{it}.len(), {it}.num_features()]",
+        "the number of examples and the number of columns",
+    ),
+    Habit(
+        "describe() | info() | describe(..) | summary() | show() | print()",
+        "display(&{it})",
+        "a data set as the last line of a cell, or `display`, shows its size, classes and first rows",
+    ),
+    Habit(
+        "value_counts() | value_counts(..) | class_distribution() | counts()",
+        "{it}.class_counts()",
+        "the number of examples of each class",
+    ),
+    Habit(
+        "[\"label\"] | [\"labels\"] | [\"target\"] | [\"y\"] | labels | y | targets | target | label",
+        "{it}.examples.iter().map(|example| example.class()).collect::<Vec<_>>()",
+        "each of `examples` has its label",
+    ),
+    Habit(
+        "[\"text\"] | [\"sentence\"] | [\"review\"] | texts | text | sentences",
+        "{it}.examples.iter().map(|example| example.text.clone()).collect::<Vec<_>>()",
+        "each of `examples` has its text",
+    ),
+    Habit(
+        "x | X | inputs | features[_] | values",
+        "{it}.examples.iter().map(|example| example.features.to_vec()).collect::<Vec<_>>()",
+        "each of `examples` has its numbers, `features`",
+    ),
+    Habit(
+        "[\"_\"] | columns | column_names | keys() | dtypes | rename(..) | rename_column(..) | drop(..) | map_columns(..) | remove_columns(..) | add_column(..)",
+        "Dataset::csv_with(\"…\", &Columns::new().text(\"…\").label(\"…\"))?",
+        "columns are chosen when a file is read; a data set has texts or numbers, and labels",
+    ),
+    Habit(
+        "features | num_columns | ncols | n_features",
+        "{it}.num_features()",
+        "the number of columns of numbers",
+    ),
+    Habit(
+        "unique() | drop_duplicates() | distinct()",
+        "{it}.dedupe()",
+        "without the examples that are there twice",
+    ),
+    Habit(
+        "sample(_)",
+        "{it}.shuffled(0).take({0})",
+        "the first ones in a random order that the seed fixes",
+    ),
+    Habit(
+        "tail(_)",
+        "{it}.skip({it}.len() - {0})",
+        "`skip` leaves out the first examples",
+    ),
+    Habit(
+        "tail() | select(..) | sample(..) | query(..) | where(..)",
+        "{it}.skip(…).take(…)",
+        "`skip` and `take` choose by place, `filter` by a condition",
+    ),
+    Habit(
+        "class_names | label_list | names | classes | label_names()",
+        "{it}.label_names",
+        "the names of the classes",
+    ),
+    Habit(
+        "count() | size | length | size() | length() | cardinality() | num_rows | nrows | num_examples",
+        "{it}.len()",
+        "the number of examples",
+    ),
+    Habit(
+        "num_classes | num_classes() | n_classes | nunique()",
+        "{it}.num_labels()",
+        "the number of classes",
+    ),
+    Habit(
+        "append(_) | concat(_) | extend(_) | union(_) | merge(_)",
+        "{it}.concatenate({0})?",
+        "the examples of both, in a new data set",
+    ),
+    Habit(
+        "iloc[_] | loc[_] | at[_] | get(_)",
+        "{it}[{index}]",
+        "an index gives an example",
+    ),
+    Habit(
+        "isnull() | isna() | dropna() | fillna(..)",
+        "Dataset::csv_with(\"…\", &Columns::new().drop_missing())?",
+        "missing values are decided when a file is read",
+    ),
+    Habit(
+        "apply(_) | transform(_)",
+        "{it}.map({0})",
+        "`map` makes a changed data set",
+    ),
+    Habit(
+        "to_csv(..) | to_pandas() | to_numpy() | save_to_disk(..) | numpy() | to_dict() | tolist() | to_list() | to_parquet(..) | save(..) | push_to_hub(..)",
+        "~{it}.examples",
+        "the examples are a list that any code can write: `text`, `features`, `label`",
+    ),
+    Habit(
+        "groupby(..) | sort(..) | sort_values(..) | sort_by(..) | group_by(..)",
+        "{it}.filter(|example| …)",
+        "data sets are not sorted or grouped; `filter` chooses examples, `class_counts()` counts them",
+    ),
+    Habit(
+        "plot() | plot(..) | hist()",
+        "plot(&{it}.class_counts())?",
+        "`plot`, `histogram` and `scatter` draw lists of numbers",
+    ),
+    Habit(
+        "::from_csv(_) | ::read_csv(_) | ::load_csv(_)",
+        "Dataset::csv({0})?",
+        "the reader is called like the format",
+    ),
+    Habit(
+        "::from_json(_) | ::read_json(_) | ::json(_)",
+        "Dataset::jsonl({0})?",
+        "the reader is called like the format: an object a line",
+    ),
+    Habit(
+        "::from_parquet(_) | ::read_parquet(_)",
+        "Dataset::parquet({0})?",
+        "the reader is called like the format",
+    ),
+    Habit(
+        "::from_text(_) | ::from_file(_) | ::read_text(_)",
+        "Dataset::text({0})?",
+        "the reader is called like the format",
+    ),
+    Habit(
+        "::load(_) | ::load_from_disk(_) | ::from_disk(_)",
+        "Dataset::arrow(\"…/*.arrow\")?",
+        "a folder of `save_to_disk` is read as Arrow files",
+    ),
+    Habit(
+        "::from_tensor_slices(_, _) | ::from_tensors(_, _) | ::new(_, _)",
+        "Dataset::from_arrays({0}, {1})?",
+        "`from_arrays` takes rows of numbers and their labels",
+    ),
+    Habit(
+        "::from_tensor_slices(_) | ::from_vec(_) | ::from_tensors(_)",
+        "Dataset::from_features({0})?",
+        "`from_features` takes rows of numbers; with labels it is `from_arrays(rows, labels)`",
+    ),
+    Habit(
+        "::from_dict(..) | ::from_list(..) | ::from_pandas(..) | ::new(..) | ::from_generator(..) | ::range(..)",
+        "~Dataset::from_rows(texts, labels)?",
+        "`from_rows` takes texts and labels, `from_arrays` rows of numbers and labels",
+    ),
+];

@@ -1,0 +1,158 @@
+//! Functions that use variables of the notebook, which Rust's functions do not see.
+
+use super::calls::{Found, span_of};
+use super::cell::with_tokens;
+use super::our_words::function_around;
+use super::{CellContext, fixed};
+use crate::rules::VariableInFunction;
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+
+/// SC1015 in place of "cannot find value".
+pub(super) fn answer(
+    text: &str,
+    message: &str,
+    span: CellSpan,
+    context: &CellContext,
+) -> Option<Diagnostic> {
+    if !message.starts_with("cannot find value") {
+        return None;
+    }
+    with_tokens(text, |tokens, header| {
+        let name = text.get(span.start..span.end)?;
+        let function = function_around(tokens.clone(), span)?;
+        let of_type = context.variables.get(name);
+        if of_type.is_none() {
+            let found = Found::read(text, tokens, header, &context.defined);
+            found.bound.get(name)?;
+        }
+        let of_type = of_type.map(|it| parameter_type(it));
+        let parameter = of_type.as_ref().map(|it| format!("{name}: {it}"));
+        let function_name = function.sig.ident.to_string();
+        let is_called = text.matches(&format!("{function_name}(")).count() > 1;
+        let edits = match &parameter {
+            Some(parameter) if !is_called => {
+                let at = span_of(function.sig.paren_token.span.close()).start;
+                let has_others = !function.sig.inputs.is_empty();
+                let comma = if has_others && !function.sig.inputs.trailing_punct() {
+                    ", "
+                } else {
+                    ""
+                };
+                let edit = Edit {
+                    place: Place::span(at, at),
+                    replacement: format!("{comma}{parameter}"),
+                };
+                fixed::tried(text, vec![edit], context)
+            }
+            _ => Vec::new(),
+        };
+        let facts = VariableInFunction {
+            name: name.to_owned(),
+            parameter: parameter.unwrap_or_else(|| format!("{name}: …")),
+            place: Place::Span(span),
+            function_place: Place::Span(span_of(function.sig.ident.span())),
+            function: function_name,
+            edits,
+        };
+        Some(facts.diagnostic())
+    })?
+}
+
+/// The type of a parameter for a variable of this type: numbers are copied, texts and all others are borrowed.
+fn parameter_type(of_type: &str) -> String {
+    const COPIED: [&str; 15] = [
+        "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16",
+        "u32", "u64", "usize",
+    ];
+    if COPIED.contains(&of_type) || of_type.starts_with('&') {
+        return of_type.to_owned();
+    }
+    let name = of_type.strip_prefix("stratoscope::").map_or(of_type, |it| {
+        let head = it.split('<').next().unwrap_or(it);
+        let at = head.rfind("::").map_or(0, |at| at + 2);
+        &it[at..]
+    });
+    let heads = [
+        ("ModelOf<Layers>", "Sequential"),
+        (
+            "ModelOf<SequenceClassifier>",
+            "BertForSequenceClassification",
+        ),
+        ("ModelOf<TokenClassifier>", "BertForTokenClassification"),
+        ("ModelOf<QuestionAnswerer>", "BertForQuestionAnswering"),
+        ("ModelOf<MaskedLm>", "BertForMaskedLM"),
+        ("ModelOf<MultipleChoice>", "BertForMultipleChoice"),
+        ("ModelOf<SentenceEncoder>", "BertForSentenceEmbedding"),
+        ("String", "str"),
+    ];
+    let known = heads
+        .iter()
+        .find(|(given, _)| without_paths(name) == *given);
+    format!("&{}", known.map_or(name, |(_, short)| short))
+}
+
+fn without_paths(name: &str) -> String {
+    let parts = name
+        .split('<')
+        .map(|it| it.rsplit("::").next().unwrap_or(it));
+    parts.collect::<Vec<_>>().join("<")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::render::apply;
+
+    fn fixed(text: &str, at: &str) -> Option<Option<String>> {
+        let start = text.rfind(at).expect("stands in the cell");
+        let span = CellSpan {
+            start,
+            end: start + at.len(),
+        };
+        let variables = [
+            ("data", "stratoscope::prelude::Dataset"),
+            (
+                "net",
+                "stratoscope::train::ModelOf<stratoscope::train::sequential::Layers>",
+            ),
+            ("n", "i32"),
+        ];
+        let variables: BTreeMap<String, String> = variables
+            .into_iter()
+            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+            .collect();
+        let context = CellContext {
+            variables,
+            ..CellContext::default()
+        };
+        let message = format!("cannot find value `{at}` in this scope");
+        let found = answer(text, &message, span, &context)?;
+        Some(found.fixes.first().and_then(|fix| apply(text, fix)))
+    }
+
+    #[test]
+    fn a_variable_becomes_a_parameter() {
+        for (text, at, expected) in [
+            (
+                "fn f(m: u8) -> usize { data.len() }",
+                "data",
+                "fn f(m: u8, data: &Dataset) -> usize { data.len() }",
+            ),
+            ("fn f() -> i32 { n }", "n", "fn f(n: i32) -> i32 { n }"),
+            (
+                "fn f() { net.summary(); }",
+                "net",
+                "fn f(net: &Sequential) { net.summary(); }",
+            ),
+        ] {
+            assert_eq!(fixed(text, at), Some(Some(expected.to_owned())), "{text}");
+        }
+        // Its calls would have to change, or its type is not known.
+        assert_eq!(fixed("fn f() -> i32 { n }\nf()", "n"), Some(None));
+        assert_eq!(fixed("let v = g(); fn f() -> i32 { v }", "v"), Some(None));
+        assert_eq!(fixed("fn f() -> i32 { v }", "v"), None);
+        assert_eq!(fixed("data.len()", "data"), None);
+    }
+}

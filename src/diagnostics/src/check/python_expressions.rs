@@ -1,0 +1,179 @@
+//! Expressions of Python in a cell that is Rust otherwise: `[x * x for x in v]`, `lambda x: x + 1`, `a if b else c`.
+
+use super::cell;
+use crate::render::apply;
+use crate::rules::PythonSpelling;
+use crate::{CellSpan, Diagnostic, Edit, Fix, FixKind, Place, Rule};
+use stratoscope_render::text;
+
+/// An expression, and how it is written here.
+struct Rewritten {
+    span: CellSpan,
+    rust: String,
+    reason: &'static str,
+}
+
+/// SC0127 for the first expression, if the cell is Rust without it. In `code` texts and comments are blank.
+pub(super) fn answer(text: &str, code: &str) -> Option<Diagnostic> {
+    // A line of Python has no `;`, and no `let`.
+    if !code.contains(';') && !code.contains("let ") {
+        return None;
+    }
+    let found = [comprehension, lambda, condition];
+    found.into_iter().find_map(|read| {
+        let Rewritten { span, rust, reason } = read(text, code)?;
+        let place = Place::Span(span);
+        let fix = Fix {
+            kind: FixKind::Change,
+            title: format!("write `{}`", text::excerpt(&rust, 76)),
+            edits: vec![Edit {
+                place: place.clone(),
+                replacement: rust,
+            }],
+        };
+        cell::is_rust(&apply(text, &fix)?).then_some(())?;
+        let facts = PythonSpelling {
+            given: text::excerpt(&text[span.start..span.end], 60),
+            reason: reason.to_owned(),
+            places: vec![place],
+            fix,
+        };
+        Some(facts.diagnostic())
+    })
+}
+
+/// Where a sign stands outside of brackets, from `start` on; the end of the brackets around it, or of the text, at the latest.
+fn end_of(code: &str, start: usize, stops: &[char]) -> usize {
+    let mut depth = 0_usize;
+    for (at, sign) in code[start..].char_indices() {
+        match sign {
+            _ if depth == 0 && stops.contains(&sign) => return start + at,
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth == 0 => return start + at,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// `[x * x for x in v if x > 1]`.
+fn comprehension(text: &str, code: &str) -> Option<Rewritten> {
+    let start = code.match_indices('[').map(|(at, _)| at).find(|at| {
+        let inside = &code[at + 1..end_of(code, at + 1, &[])];
+        let behind = inside.split_once(" for ");
+        behind.is_some_and(|(_, rest)| rest.contains(" in "))
+    })?;
+    let close = end_of(code, start + 1, &[]);
+    let inside = text.get(start + 1..close)?;
+    let (value, rest) = inside.split_once(" for ")?;
+    let (name, rest) = rest.split_once(" in ")?;
+    let (items, test) = match rest.split_once(" if ") {
+        Some((items, test)) => (items.trim(), Some(test.trim())),
+        None => (rest.trim(), None),
+    };
+    let (value, name) = (value.trim(), name.trim());
+    let range = items
+        .strip_prefix("range(")
+        .and_then(|it| it.strip_suffix(')'));
+    let source = match range.map(|it| it.split(',').map(str::trim).collect::<Vec<_>>()) {
+        Some(bounds) if bounds.len() == 1 => format!("(0..{})", bounds[0]),
+        Some(bounds) if bounds.len() == 2 => format!("({}..{})", bounds[0], bounds[1]),
+        _ => format!("{items}.iter().cloned()"),
+    };
+    let rust = match test {
+        Some(test) => format!(
+            "{source}.filter_map(|{name}| if {test} {{ Some({value}) }} else {{ None }}).collect::<Vec<_>>()"
+        ),
+        None => format!("{source}.map(|{name}| {value}).collect::<Vec<_>>()"),
+    };
+    Some(Rewritten {
+        span: CellSpan {
+            start,
+            end: close + 1,
+        },
+        rust,
+        reason: "an iterator maps its items, and `collect` makes a list of them",
+    })
+}
+
+/// `lambda x: x + 1`.
+fn lambda(text: &str, code: &str) -> Option<Rewritten> {
+    const WORD: &str = "lambda ";
+    let start = code.find(WORD)?;
+    let colon = start + code[start..].find(':')?;
+    let end = end_of(code, colon + 1, &[';', ',', '\n']);
+    let names = text.get(start + WORD.len()..colon)?.trim();
+    let value = text.get(colon + 1..end)?.trim();
+    Some(Rewritten {
+        span: CellSpan { start, end },
+        rust: format!("|{names}| {value}"),
+        reason: "a function without a name is a closure: its parameters stand between two bars",
+    })
+}
+
+/// `a if b else c`.
+fn condition(text: &str, code: &str) -> Option<Rewritten> {
+    let word = code.find(" if ")?;
+    let otherwise = word + code[word..].find(" else ")?;
+    if code[word..otherwise].contains(['{', ';', '\n']) {
+        return None;
+    }
+    let begin = code[..word].rfind(['=', '(', ',', ';', '\n', '{', '['])? + 1;
+    let start = begin + code[begin..].len() - code[begin..].trim_start().len();
+    let start = if code[start..].starts_with("return ") {
+        start + 7
+    } else {
+        start
+    };
+    let end = end_of(code, otherwise + 6, &[';', ',', '\n']);
+    let part = |from: usize, to: usize| text.get(from..to).map(str::trim);
+    let (yes, test, no) = (
+        part(start, word)?,
+        part(word + 4, otherwise)?,
+        part(otherwise + 6, end)?,
+    );
+    Some(Rewritten {
+        span: CellSpan { start, end },
+        rust: format!("if {test} {{ {yes} }} else {{ {no} }}"),
+        reason: "`if` is an expression, with its condition first and both values in braces",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_written_in_rust() {
+        for (text, expected) in [
+            (
+                "let a = [x * x for x in v];",
+                "let a = v.iter().cloned().map(|x| x * x).collect::<Vec<_>>();",
+            ),
+            (
+                "let a = [x for x in range(3)];",
+                "let a = (0..3).map(|x| x).collect::<Vec<_>>();",
+            ),
+            (
+                "f([x for x in v if x > 1]);",
+                "f(v.iter().cloned().filter_map(|x| if x > 1 { Some(x) } else { None }).collect::<Vec<_>>());",
+            ),
+            ("let f = lambda x: x + 1;", "let f = |x| x + 1;"),
+            (
+                "let a = n if n > 3 else 0;",
+                "let a = if n > 3 { n } else { 0 };",
+            ),
+        ] {
+            let found = answer(text, text).expect("an expression of Python");
+            assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
+        }
+        for text in [
+            "let a = [1, 2;",
+            "x = [y for y in z]",
+            "let a = if b { 1 } else { 2 }",
+        ] {
+            assert_eq!(answer(text, text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Values by an index: elements and parts of lists, and the values of a history.
+
+use super::number::{Type, Typed};
+use super::text;
+use super::thing::Thing;
+use super::{Translator, Why};
+use crate::model::{Kind, Value};
+
+impl Translator<'_> {
+    /// `object[index]`.
+    pub(crate) fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
+        if let Some(values) = self.of_history(object, index)? {
+            return Ok(values);
+        }
+        if let (Some(Thing::Dict(items)), Some(key)) = (
+            object.name().and_then(|it| self.things.get(it)),
+            index.text(),
+        ) {
+            let found = items.iter().find(|(name, _)| name == key);
+            let value = found.map(|(_, value)| value.clone());
+            return self.typed(&value.ok_or_else(|| format!("it has no value `{key}`"))?);
+        }
+        // `history.history["loss"][-1]`.
+        if let (Kind::Index(inner, name), Some(at)) = (&object.kind, index.integer())
+            && let Some(values) = self.of_history(inner, name)?
+        {
+            let rust = values.rust;
+            let at = match at {
+                0.. => at.to_string(),
+                _ => format!("{rust}.len() - {}", at.unsigned_abs()),
+            };
+            return Ok(Typed::new(format!("{rust}[{at}]"), Type::Float));
+        }
+        let is_list = match object.name() {
+            Some(name) => match self.things.get(name) {
+                None => {
+                    let kind = self.known.variables.get(name);
+                    kind.is_some_and(|it| it.starts_with("Vec<"))
+                }
+                thing => matches!(thing, Some(Thing::List | Thing::Texts)),
+            },
+            None => false,
+        };
+        match (&index.kind, index.integer()) {
+            (_, Some(at)) if is_list && at >= 0 => {
+                let object = self.value(object)?;
+                Ok(Typed::new(format!("{object}[{at}]"), Type::Unknown))
+            }
+            (Kind::Slice(start, end), _) if is_list => {
+                let object = self.value(object)?;
+                let (start, end) = (self.bound(start.as_deref())?, self.bound(end.as_deref())?);
+                let rust = format!("{object}[{start}..{end}].to_vec()");
+                Ok(Typed::new(rust, Type::Unknown))
+            }
+            _ => {
+                let mut missing = None;
+                object.visit(&mut |inner| {
+                    let found = inner.name().and_then(|name| self.missing(name));
+                    missing = missing.take().or(found);
+                });
+                Err(missing.unwrap_or_else(|| {
+                    "an index is translated for lists of the cell only".to_owned()
+                }))
+            }
+        }
+    }
+
+    /// The start or the end of a range of an index.
+    fn bound(&mut self, bound: Option<&Value>) -> Result<String, Why> {
+        match bound {
+            None => Ok(String::new()),
+            Some(bound) if bound.integer().is_some_and(|it| it < 0) => {
+                Err("an index that counts from the end is `list.len() - n` here".to_owned())
+            }
+            Some(bound) => match self.typed(bound)? {
+                typed if typed.kind == Type::Int => Ok(typed.operand()),
+                _ => Err("the bounds of the range are no whole numbers of the cell".to_owned()),
+            },
+        }
+    }
+
+    /// `history.history["loss"]` as `history["loss"]`; `None`: it is something else.
+    fn of_history(&mut self, object: &Value, index: &Value) -> Result<Option<Typed>, Why> {
+        let (Kind::Attribute(owner, attribute), Some(name)) = (&object.kind, index.text()) else {
+            return Ok(None);
+        };
+        let is_history = match owner.name().map(|it| self.things.get(it)) {
+            Some(Some(Thing::History)) => true,
+            Some(None) => owner.name().is_some_and(|it| it.contains("hist")),
+            _ => false,
+        };
+        if attribute != "history" || !is_history {
+            return Ok(None);
+        }
+        let rust = self.value(owner)?;
+        if let Some(owner) = owner.name().filter(|it| !self.things.contains_key(*it)) {
+            self.free(owner, "the `History` that `fit!` returns")?;
+        }
+        let rust = format!("{rust}[{}]", text::text(name));
+        Ok(Some(Typed::new(rust, Type::Unknown)))
+    }
+}
