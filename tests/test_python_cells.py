@@ -113,6 +113,8 @@ def notebook(tmp_path_factory):
     shutil.copy(ROOT / "src/data/tests/files/reviews.parquet", folder)
     (folder / "saved").mkdir()
     shutil.copy(ROOT / "src/data/tests/files/reviews.arrow", folder / "saved")
+    # As `save_to_disk` writes it.
+    (folder / "saved" / "state.json").write_text('{"_data_files": [{"filename": "reviews.arrow"}]}')
     (folder / "lines.txt").write_text("a line\nanother\n")
     with Kernel(cwd=folder) as running:
         yield running
