@@ -89,13 +89,17 @@ impl Fit {
         self.started.validation_examples > 0
     }
 
+    /// What is done. The last event of a run may come before its last batch, so at its end the history decides.
+    fn done(&self) -> stratoscope_train::Counters {
+        match (&self.end, &self.latest) {
+            (None | Some(End::Failed), Some(latest)) => latest.counters,
+            _ => self.started.counters,
+        }
+    }
+
     /// The share of the batches that are done.
     fn share(&self) -> f64 {
-        let counters = self
-            .latest
-            .as_ref()
-            .map_or(self.started.counters, |latest| latest.counters);
-        counters.batches as f64 / self.started.planned.batches.max(1) as f64
+        self.done().batches as f64 / self.started.planned.batches.max(1) as f64
     }
 
     fn columns(&self) -> Vec<String> {
@@ -238,11 +242,7 @@ impl Fit {
 
     /// The three counters and their planned values: `executions 3/12`.
     fn counters(&self) -> Vec<(&'static str, u64, u64)> {
-        let now = match (&self.end, &self.latest) {
-            (None, Some(latest)) => latest.counters,
-            (Some(End::Failed), Some(latest)) => latest.counters,
-            _ => self.started.counters,
-        };
+        let now = self.done();
         let planned = self.started.planned;
         let (exchanges, made) = now.exchanges(&planned);
         vec![
@@ -459,6 +459,20 @@ learning rate 5e-5 at step 0";
         fit.started.tokens = Some(tokens.to_owned());
         assert_eq!(fit.to_plain(), format!("{expected}\n{tokens}"));
         assert!(fit.to_html().contains(tokens));
+    }
+
+    #[test]
+    fn at_the_end_the_history_decides_what_is_done() {
+        let mut fit = fit();
+        // The last event came before the last batch.
+        fit.latest = Some(advanced());
+        fit.started.counters = fit.started.planned;
+        fit.end = Some(End::Finished(Vec::new()));
+        let table = fit.to_plain();
+        assert!(
+            table.starts_with("[####################] 100 %  finished\n"),
+            "{table}"
+        );
     }
 
     fn epoch(epoch: u64) -> EpochRecord {
