@@ -234,7 +234,7 @@ SHORT = {
 
 
 @pytest.mark.parametrize("code", SHORT, ids=lambda code: code[:30])
-def test_short_cells_of_python_are_recognised(notebook, code):
+def test_short_cells_of_python_are_recognized(notebook, code):
     notebook.run("%reset")
     cell = pasted(notebook, code)
     assert codes(cell)[0] == "SC1013"
