@@ -360,7 +360,8 @@ mod tests {
         assert_eq!(empty.concatenate(&data).unwrap().len(), data.len());
         assert!(empty.concatenate(&empty).unwrap().is_empty());
         let problem = data.concatenate(&Dataset::from_texts(["x"])).unwrap_err();
-        let words = "`texts in memory` is texts with no labels, but must be texts with classes, as `rows in memory` is";
+        let words =
+            "is texts with no labels, but must be texts with classes, as `rows in memory` is";
         assert!(problem.message.contains(words), "{problem}");
     }
 

@@ -110,7 +110,7 @@ fn texts_and_labels_have_many_layouts() {
     let time = ["1970-01-01 00:00:00.001", "1970-01-01 00:00:00.002", ""];
     assert_eq!(texts("time"), time);
     assert_eq!(texts("price"), ["", "1.00", "2.00"]);
-    assert_eq!(texts("half"), ["1", "2", "3"]);
+    assert_eq!(texts("half"), ["1.0", "2.0", "3.0"]);
     let sets = |name: &str| -> Vec<Vec<usize>> {
         let columns = Columns::new().text("text").pair("pair").labels(name, ";");
         let data = read(&columns).expect(name);

@@ -44,8 +44,10 @@ impl InvalidArgumentValue {
             expects,
             ..
         } = self;
-        let has_names = matches!(call.as_str(), "compile" | "fit" | "start" | "evaluate")
-            || call.contains("::");
+        let has_names = matches!(
+            call.as_str(),
+            "compile" | "fit" | "start" | "evaluate" | "add_lora"
+        ) || call.contains("::");
         match (given.as_str(), has_names) {
             (Self::NOT_SHOWN, true) => format!("`{argument}` needs {expects}"),
             (Self::NOT_SHOWN, false) => format!("`{call}` needs {expects}"),

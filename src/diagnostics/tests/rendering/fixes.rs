@@ -180,7 +180,7 @@ fn rates_are_fixed_in_the_form_they_are_written_in() {
         assert_eq!(apply(cell, fix).as_deref(), Some(after));
         found.into_iter().next().expect("one")
     };
-    let found = check("Adam::new(1)", "write `Adam::new(1.0)`", "Adam::new(1.0)");
+    let found = check("Adam::new(1)", "write `Adam::new(1e-3)`", "Adam::new(1e-3)");
     assert_eq!(
         found.message,
         "`Adam::new(1)`: expected a float, with a point or an exponent"

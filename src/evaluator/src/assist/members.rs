@@ -341,9 +341,8 @@ struct Single(u8);
             let found = of_type.find_map(|block| block.members.iter().find(|it| it.name == name));
             found.map(|it| (it.is_public, it.is_of_value))
         };
-        assert_eq!(of("Model", "inner"), Some((false, true)));
-        assert_eq!(of("Model", "fit_from"), Some((false, true)));
-        assert_eq!(of("Model", "placement_here"), Some((false, true)));
+        assert_eq!(of("Model", "shared"), Some((false, true)));
+        assert_eq!(of("Model", "free_state"), Some((false, true)));
         assert_eq!(of("Model", "summary"), Some((true, true)));
         assert_eq!(of("MirroredStrategy", "with"), Some((false, false)));
         assert_eq!(of("MirroredStrategy", "logical"), Some((true, false)));

@@ -121,13 +121,13 @@ mod tests {
     fn types_of_our_own_are_named_without_their_paths() {
         for (full, expected) in [
             (
-                "Model<stratoscope::train::sequential::Layers>",
+                "ModelOf<stratoscope::train::sequential::Layers>",
                 "ModelOf<Layers>",
             ),
             ("Vec<stratoscope_train::Summary>", "Vec<Summary>"),
             (
-                "stratoscope::train::Model<a::B, stratoscope::C>",
-                "Model<a::B, C>",
+                "stratoscope::train::ModelOf<a::B, stratoscope::C>",
+                "ModelOf<a::B, C>",
             ),
             ("a::stratoscope::B", "a::stratoscope::B"),
             ("größe::T", "größe::T"),

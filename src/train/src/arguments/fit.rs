@@ -530,7 +530,7 @@ mod tests {
         check(
             twice,
             "SC0103",
-            "`callbacks = …`: expected one early stopping: a run goes back to the weights of one best epoch",
+            "`callbacks = two of them`: expected one early stopping: a run goes back to the weights of one best epoch",
         );
         let plan = args().resolve().expect("all defaults");
         assert_eq!(

@@ -294,7 +294,7 @@ mod tests {
         };
         check("val_loss", true, None);
         check("accuracy", false, None);
-        check("val_accuracy", false, Some("nothing is validated on"));
+        check("val_accuracy", false, Some("validation_data"));
         check("val_acuracy", true, Some("did you mean `val_accuracy`?"));
         check("val_f1", true, Some("`val_accuracy`"));
     }

@@ -31,8 +31,7 @@ impl AnyNetwork {
 
     /// The network, where it has this type.
     pub(crate) fn downcast_ref<N: Network>(&self) -> Option<&N> {
-        let network: &dyn Any = &*self.0;
-        network.downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// As [`Network::logits`].
@@ -281,7 +280,7 @@ impl<N: Network> Erased for N {
     }
 }
 
-/// burn's visitor without its ranks: each variable is a `Param` of some tensor.
+/// burn's visitor without its ranks: each variable is a `Param`.
 trait VisitAnyRank {
     fn float(&mut self, param: &dyn Any);
     fn int(&mut self, param: &dyn Any);

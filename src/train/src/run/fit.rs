@@ -140,13 +140,8 @@ fn ready(
         Validation::None | Validation::Split(_) => {}
     }
     let compiled = state.compiled_for("fit")?;
-    let (data, files) = Prepared::of(
-        &*state.files,
-        &state.head_written(),
-        compiled,
-        dataset,
-        plan,
-    )?;
+    let head = state.head_written();
+    let (data, files) = Prepared::of(&*state.files, &head, compiled, dataset, plan)?;
     state.files = files;
     let data = shard(data, dataset, state.step.replicas.strategy(), plan)?;
     let request = BatchSizeRequest {

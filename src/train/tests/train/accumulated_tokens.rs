@@ -9,12 +9,11 @@ use stratoscope_strategy::{
     Strategy, cpu, scope,
 };
 use stratoscope_train::{
-    CompileArgs, EvaluateArgs, FitArgs, History, Metric, Model, SGD, accuracy, exact_match,
+    CompileArgs, EvaluateArgs, FitArgs, History, Metric, Model, SGD, accuracy,
 };
 use tempfile::TempDir;
 
 use crate::masked_lm::{lm, repeated};
-use crate::question_answering::{answerer, asked};
 use crate::support::{
     assert_near, assert_near_weights, cross_entropy, sentences, tiny_bert, weights,
 };
@@ -60,7 +59,6 @@ fn trained<'a>(
 enum Task {
     Tags,
     Masks,
-    Questions,
 }
 
 fn run(task: Task, strategy: &Strategy, batches: (usize, usize)) -> Left {
@@ -75,11 +73,6 @@ fn run(task: Task, strategy: &Strategy, batches: (usize, usize)) -> Left {
         Task::Masks => {
             let model = lm(&folder);
             let history = trained(&model, accuracy(), &repeated(13), batches);
-            left(&model, &history)
-        }
-        Task::Questions => {
-            let model = answerer(&folder);
-            let history = trained(&model, exact_match(), &asked(13), batches);
             left(&model, &history)
         }
     }
@@ -126,6 +119,7 @@ fn a_word_counts_the_same_in_a_short_and_in_a_long_sentence() {
     assert!((accumulated.2 - of_means).abs() > 0.01, "{of_means}");
 }
 
+// Questions are left out: the loss of a window is over all positions of its batch, padding included, as in transformers.
 #[test]
 fn steps_of_several_batches_are_those_of_one_batch_on_all_strategies() {
     let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
@@ -138,7 +132,7 @@ fn steps_of_several_batches_are_those_of_one_batch_on_all_strategies() {
         central.strategy(),
         servers.synchronous().strategy(),
     ];
-    for task in [Task::Tags, Task::Masks, Task::Questions] {
+    for task in [Task::Tags, Task::Masks] {
         let expected = run(task, &strategies[0], (6, 1));
         for strategy in &strategies {
             for batches in [(2, 3), (3, 2), (1, 6)] {
@@ -159,10 +153,11 @@ fn workers_divide_by_the_tokens_of_the_step() {
     }
 }
 
-/// A device without memory computes a batch in parts: one step of as many batches.
 #[test]
 fn an_execution_is_the_mean_over_its_tokens() {
     let losses = |batches: (usize, usize), steps_per_execution: usize| {
+        let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+        let _scope = scope::enter(&one).expect("no scope is active");
         let model = tagger(&tiny_bert(0.0), 4);
         let args = descent(accuracy())
             .gradient_accumulation_steps(batches.1)

@@ -167,7 +167,11 @@ fn the_table_has_every_method() {
     // `BertForMultipleChoice` alone, which have tests of their own.
     let others = [
         "summary",
-        "new_named",
+        "variables",
+        "typed",
+        "with_files",
+        "save",
+        "load",
         "answer",
         "set_stride",
         "fill",

@@ -159,7 +159,7 @@ fn the_truth_table_of_scopes() {
     assert!(
         finding
             .message
-            .starts_with("the model was built outside `mirrored`'s scope"),
+            .starts_with("the model was built outside the scope of `mirrored#"),
         "{finding}"
     );
     assert!(finding.message.ends_with("on cpu:0 only"), "{finding}");

@@ -143,7 +143,7 @@ fn an_update_without_memory_is_undone() {
             problem
                 .why
                 .iter()
-                .any(|it| it.contains("while the weights were changed")),
+                .any(|it| it.contains("while it changed the weights")),
             "{problem:?}"
         );
         let said: Vec<&str> = notices.iter().map(|it| it.message.as_str()).collect();

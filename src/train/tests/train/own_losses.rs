@@ -328,7 +328,7 @@ fn what_cannot_be_trained_or_measured_with_is_refused_by_compile() {
     let problem = model.compile(plain_args().loss(own()));
     let problem = problem.expect_err("the workers do not have it");
     assert!(
-        format!("{problem:?}").contains("does not travel"),
+        format!("{problem:?}").contains("cannot be sent to worker processes"),
         "{problem:?}"
     );
     model

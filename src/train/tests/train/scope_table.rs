@@ -244,7 +244,7 @@ fn out_unbuilt_and_compile_out_is_refused() {
     let model = model_of_function(Unbuilt).expect("a valid model");
     let finding = model.compile(args()).expect_err("a strategy is alive");
     assert!(
-        finding.message.contains("will not belong to it"),
+        finding.message.contains("would not belong to it"),
         "{finding}"
     );
     assert!(finding.figure.is_none(), "there is no variable to show");
@@ -311,7 +311,7 @@ fn different_and_nested_scopes() {
     let other = scope::enter(&second).expect("no scope is active");
     let finding = model.compile(args()).expect_err("bound to the first");
     assert_eq!(finding.code, "SC0201");
-    assert!(finding.message.contains("another strategy"), "{finding}");
+    assert!(finding.message.contains("not in that of"), "{finding}");
     drop(other);
     model.compile(args()).expect("the model is bound");
     let other = scope::enter(&second).expect("no scope is active");

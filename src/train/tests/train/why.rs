@@ -176,7 +176,7 @@ fn faults_of_a_network_of_ones_own() {
             "{fine:?}: {why}"
         );
         assert!(
-            why.notes.iter().any(|note| note.contains("share of")),
+            why.notes.iter().any(|note| note.contains(" contributes ")),
             "{why}"
         );
     }
