@@ -1,5 +1,5 @@
-//! Accumulated batches of tagged words, masked tokens and questions: a step divides by the tokens of all of its batches, so
-//! that it is the step of the same rows in one batch. transformers counts them in the same way since 4.46.
+//! Accumulated batches of tagged words and of masked tokens: a step divides by the tokens of all of its batches, so that it
+//! is the step of the same rows in one batch. transformers counts them in the same way since 4.46.
 
 use std::fmt::Write;
 
