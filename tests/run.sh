@@ -206,9 +206,8 @@ only() {
     if [ -f "src/$name/Cargo.toml" ]; then
         find_rust
         # The features are the workspace's (`src/features`), so that nothing of a third party is compiled again.
-        local packages=(-p "$(sed -n 's/^name = "\(.*\)"/\1/p' "src/$name/Cargo.toml" | head -n 1)")
-        [ ! -f "src/$name/tests/Cargo.toml" ] || packages+=(-p "stratoscope-$name-tests")
-        step "tests of $name" cargo nextest run --config-file tests/nextest.toml "${packages[@]}" --locked --lib --bins --tests \
+        local package=$(sed -n 's/^name = "\(.*\)"/\1/p' "src/$name/Cargo.toml" | head -n 1)
+        step "tests of $name" cargo nextest run --config-file tests/nextest.toml -p "$package" --locked --lib --bins --tests \
             -E 'not test(on_gpu)'
         return
     fi

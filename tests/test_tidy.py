@@ -56,7 +56,7 @@ PLANTS = [
           "`stratoscope` links stratoscope-render → zeromq"),
     Plant("explained-dependencies", OS_MANIFEST, LISTED, "glob.workspace = true\n",
           "glob: the page has data, the manifests data, os", at=DEPENDENCIES),
-    Plant("explained-dependencies", "src/train/tests/Cargo.toml", r"(?<=^\[dev-dependencies\]\n)", "glob.workspace = true\n",
+    Plant("explained-dependencies", "src/train/Cargo.toml", r"(?<=^\[dev-dependencies\]\n)", "glob.workspace = true\n",
           "glob: the page has data, the manifests data (train)", at=DEPENDENCIES),
     Plant("explained-dependencies", DEPENDENCIES, r"^\| `glob` .*\n", "", "no row for glob, used by data", at=DEPENDENCIES),
     Plant("explained-dependencies", DEPENDENCIES, r"^(?=\| `glob` )", "| `nobody` | os | nothing |\n", "no manifest lists nobody"),
