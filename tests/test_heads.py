@@ -129,7 +129,7 @@ def test_texts_have_vectors(kernel):
     texts = re.sub(r"\\u([0-9a-f]{4})", r"\\u{\1}", texts)
     kernel.run('let encoder = BertForSentenceEmbedding::from_pretrained("all-MiniLM-L6-v2")?;')
     assert "vectors of 384 numbers" in kernel.run(f"let found = encoder.embed([{texts}])?; found").shown()
-    vectors = json.loads(kernel.run('format!("{:?}", found.vectors)').shown().strip('"'))
+    vectors = json.loads(kernel.run('println!("{:?}", found.vectors);').stream())
     for row, vector in zip(chosen, vectors, strict=True):
         expected = reference["embedding_f32"][row]
         assert max(abs(a - b) for a, b in zip(vector, expected, strict=True)) < 2e-6
