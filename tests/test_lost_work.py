@@ -119,12 +119,12 @@ let given = twice;
             kernel, "(&kept, &shadowed, &retyped, &moved_later, &changed, point.x, count, &moved)"
         ) == '("kept", "old", "old", "old", [1], 1, 5, ["in"])'
         missing = error_text(kernel.execute("fresh;\nholds;\ntwice;\nlate;"))
-        assert all(f"cannot find value `{name}`" in missing for name in ["fresh", "holds", "twice", "late"])
+        assert all(f"cannot find value `{name}`" in missing for name in ["fresh", "holds", "twice", "late"]), missing
         return
     if ename:
         text = " ".join(error_text(cell).split())
         assert re.search(r"lost: `moved` \(moved by the cell\)", text), text
-        assert re.search(r"did not end: `given` and `late`;", text), text
+        assert re.search(r"`given` and `late` \(the cell ended before it was bound\)", text), text
         assert re.search(r"kept: .*`fresh`.*`holds`.*`shadowed`.*`twice`", text), text
     kernel.execute("%reset fresh holds twice").ok()
 
