@@ -47,7 +47,7 @@ def test_a_failing_await_keeps_what_was_bound_before(kernel):
                               "for number in 0..5 { sum += job(number).await?; }\nlet never = 1;")
         assert cell.errors[0]["evalue"] == "no such job"
         text = " ".join(error_text(cell).split())
-        assert "lost" not in text and "kept: `old`, `sum` and `text`" in text, text
+        assert "kept: `old`, `sum` and `text`; lost: `never` (" in text, text
         assert "did not end: `never`" in text, text
     assert kernel.run("(old, sum, text)").shown() == '([1, 2, 2], 11, "kept")'
 

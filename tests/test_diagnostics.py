@@ -50,7 +50,8 @@ def test_a_misspelt_argument_is_caught_before_rustc(kernel, model):
 )
 def test_the_nearest_name_is_suggested(kernel, typo, meant):
     # Nothing is compiled, so the model does not have to exist.
-    cell = kernel.execute(f"compile!(anything, optimizer = AdamW::new(5e-5), {typo} = 1)?;")
+    others = "" if meant == "optimizer" else "optimizer = AdamW::new(5e-5), "
+    cell = kernel.execute(f"compile!(anything, {others}{typo} = 1)?;")
     check_error(cell, "SC0101", typo, meant, line=1)
 
 

@@ -129,8 +129,8 @@ def test_variables_have_real_sizes_and_devices(notebook):
     text = notebook.run("%vars").shown()
     rows = {line.split()[0]: line for line in text.splitlines()[1:]}
     # 29 parameters of 4 bytes, and the handle; 24 of them twice.
-    assert re.search(r"ModelOf<Layers> +140 B +cpu:0 ", rows["model"]), rows["model"]
-    assert re.search(r"ModelOf<Layers> +216 B +cpu:0, cpu:1 ", rows["both"]), rows["both"]
+    assert re.search(r"ModelOf<Layers> +124 B +cpu:0 ", rows["model"]), rows["model"]
+    assert re.search(r"ModelOf<Layers> +200 B +cpu:0, cpu:1 ", rows["both"]), rows["both"]
     assert re.search(r"([4-9]\d\d B|1\.\d KiB) +cpu:0 ", rows["tensor"]), rows["tensor"]
     assert re.search(r"KiB +cpu:0 ", rows["bert"]), rows["bert"]
     assert re.search(r" cpu:0, cpu:1 ", rows["pair"]), rows["pair"]

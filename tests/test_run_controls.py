@@ -149,7 +149,7 @@ def test_a_piece_of_a_run_has_buttons_when_it_has_a_table(with_widgets):
     shown = [content["data"] for kind, content in running.kinds if kind == "display_data"]
     assert ["optimizer steps" in data["text/plain"] for data in shown] == [True, False], "the table, then the buttons"
     running.press("Stop")
-    assert "interrupted before step" in with_widgets.collect(running.request).ok().shown() + with_widgets.run("run").shown()
+    assert "interrupted, next: step" in with_widgets.collect(running.request).ok().shown() + with_widgets.run("run").shown()
     with_widgets.run("drop(run);")
 
 

@@ -46,4 +46,4 @@ past.step(6)?;""")
     assert "dense_1" in shown and '"dense.' not in shown, shown
     cell = kernel.execute("past.hindsight(40..50, |tap| tap.norm)?")
     check_card(cell, "SC0531", "steps 1 to 7 can")
-    assert "before step 7" in kernel.run("past").shown()
+    assert "next: step 7 of 16" in kernel.run("past").shown()

@@ -284,6 +284,10 @@ fn below_zero(targets: &[Target], row: usize, classes: i64, call: &str) -> Box<D
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_borrows_for_generic_args,
+    reason = "references are accepted, too"
+)]
 mod tests {
     use super::*;
 

@@ -41,7 +41,7 @@ pub(crate) fn in_encoding(
     (encoding, word): (&str, Option<&str>),
 ) -> Problem {
     if let Some(word) = word {
-        problem = Box::new(problem.evidence("as Latin-1", format!("`{word}`")));
+        *problem = problem.evidence("as Latin-1", format!("`{word}`"));
     }
     problem.fixes.clear();
     let takes_columns = ["Dataset::csv", "Dataset::tsv", "Dataset::jsonl"].contains(&call);

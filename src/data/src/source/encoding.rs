@@ -202,7 +202,7 @@ mod tests {
             decoded(vec![0x80, b'5'], Some("cp1252")).ok().as_deref(),
             Some("€5")
         );
-        let refused = |bytes: Vec<u8>, wanted| decoded(bytes, wanted).err().expect("refused");
+        let refused = |bytes: Vec<u8>, wanted| decoded(bytes, wanted).expect_err("refused");
         let other = refused(latin1, None);
         assert_eq!((other.line, other.probably), (Some(2), Some("latin-1")));
         assert_eq!(other.word.as_deref(), Some("café"));

@@ -88,7 +88,10 @@ impl Blocks {
             .filter(|block| block.members_in(of_path).any(|it| it.is_public))
             .map(|block| &*block.type_name)
             .collect();
-        let of_them = || candidates().filter(|block| types.contains(&*block.type_name));
+        // A `ModelOf` has the methods of the model that it dereferences to, and few of its own.
+        let is_one =
+            |name: &str| types.contains(name) || (name == "ModelOf" && types.contains("Model"));
+        let of_them = || candidates().filter(|block| is_one(&block.type_name));
         let names = |is_public: bool| -> BTreeSet<String> {
             let members = of_them().flat_map(|block| block.members_in(of_path));
             let members = members.filter(|member| member.is_public == is_public);

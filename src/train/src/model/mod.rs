@@ -218,7 +218,7 @@ impl Model {
 /// The moments are those of the optimizer of `compile!`; of Adam, where nothing was compiled yet.
 /// Replicas of one processor share its memory, so their parts add up.
 pub fn memory_plan(model: &Model, batch_size: usize, length: usize) -> MemoryPlan {
-    run::memory::plan(&*model.state(), batch_size, length)
+    run::memory::plan(&model.state(), batch_size, length)
 }
 
 impl Run {

@@ -35,7 +35,7 @@ fn fit(model: &Sequential, args: FitArgs<'_>) {
 
 /// The probabilities of all examples, which the weights and the names of the labels make.
 fn answers(model: &Sequential) -> Vec<(String, Vec<f64>)> {
-    let answers = model.predict(&data()).expect("answers");
+    let answers = model.predict(data()).expect("answers");
     let rows = answers.into_iter();
     rows.map(|row| (row.label, row.probabilities)).collect()
 }

@@ -68,7 +68,7 @@ impl ModelOf<MultipleChoice> {
     /// `predict(Dataset::from_choices([…])?)`.
     ///
     /// # Errors
-    /// As [`predict`](Model::predict).
+    /// As [`predict`](crate::Model::predict).
     #[track_caller]
     pub fn choose<C: Into<String>>(
         &self,

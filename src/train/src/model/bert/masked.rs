@@ -89,7 +89,7 @@ impl ModelOf<MaskedLm> {
     /// Fills in the masks of texts: `model.fill("a [MASK] server")?`. The same as `predict`.
     ///
     /// # Errors
-    /// As [`predict`](Model::predict); SC0103 for a text without a mask.
+    /// As [`predict`](crate::Model::predict); SC0103 for a text without a mask.
     #[track_caller]
     pub fn fill(&self, texts: impl IntoExamples) -> Result<Predictions> {
         self.predict(texts)

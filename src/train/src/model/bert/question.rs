@@ -74,7 +74,7 @@ impl ModelOf<QuestionAnswerer> {
     /// The answer to a question in a text. Several at once: `predict(Dataset::from_pairs([(question, text), …]))`.
     ///
     /// # Errors
-    /// As [`predict`](Model::predict).
+    /// As [`predict`](crate::Model::predict).
     #[track_caller]
     pub fn answer(&self, question: &str, context: &str) -> Result<Predictions> {
         self.predict(Dataset::from_pairs([(question, context)]))

@@ -113,6 +113,10 @@ impl<T: IntoInput + Clone, const N: usize> IntoExamples for &[T; N] {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::needless_borrows_for_generic_args,
+    reason = "references are accepted, too"
+)]
 mod tests {
     use super::*;
 

@@ -28,19 +28,11 @@ use crate::step::loss_scale::LossScale;
 use crate::step::{StepSettings, StepState};
 
 /// The steps since the chief's state was whole.
+#[derive(Default)]
 pub(crate) struct Since {
     /// That state; none before the workers have it.
     whole: Option<(SavedValues<AnyNetwork>, Vec<OptimizerState>)>,
     steps: Vec<Made>,
-}
-
-impl Default for Since {
-    fn default() -> Self {
-        Self {
-            whole: None,
-            steps: Vec::new(),
-        }
-    }
 }
 
 impl Since {
