@@ -4,9 +4,32 @@ use super::{CellContext, cell, find};
 use crate::render::apply;
 use crate::{Diagnostic, Edit, Fix, FixKind, Severity};
 
+/// Bytes of text that fixes are tried on for one answer. Trying a fix parses the whole cell, so a long cell with many mistakes
+/// would take minutes: fixes beyond are not shown.
+pub const MAX_TRIED_BYTES: usize = 1 << 18;
+
 /// The diagnostic without the fixes that fail: edits after which the cell is no Rust, or has more errors. Fixes in words, and those
 /// whose places are not known yet, stay.
-pub fn only_tried(text: &str, mut diagnostic: Diagnostic, context: &CellContext) -> Diagnostic {
+pub fn only_tried(text: &str, diagnostic: Diagnostic, context: &CellContext) -> Diagnostic {
+    only_tried_within(text, diagnostic, context, &mut { MAX_TRIED_BYTES })
+}
+
+/// The same as one of several answers, which share the bytes that are left.
+pub fn only_tried_within(
+    text: &str,
+    mut diagnostic: Diagnostic,
+    context: &CellContext,
+    left: &mut usize,
+) -> Diagnostic {
+    if diagnostic.fixes.iter().any(|fix| !fix.edits.is_empty()) {
+        match left.checked_sub(text.len()) {
+            Some(rest) => *left = rest,
+            None => {
+                diagnostic.fixes.retain(|fix| fix.edits.is_empty());
+                *left = 0;
+            }
+        }
+    }
     if diagnostic.fixes.iter().any(|fix| !fix.edits.is_empty()) {
         let before = errors(text, context);
         diagnostic
@@ -16,7 +39,7 @@ pub fn only_tried(text: &str, mut diagnostic: Diagnostic, context: &CellContext)
     let related = std::mem::take(&mut diagnostic.related);
     diagnostic.related = related
         .into_iter()
-        .map(|other| only_tried(text, other, context))
+        .map(|other| only_tried_within(text, other, context, left))
         .collect();
     diagnostic
 }

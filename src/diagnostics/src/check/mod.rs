@@ -37,7 +37,7 @@ mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use definitions::{DefinedNames, defined_in};
-pub use fixed::only_tried;
+pub use fixed::{MAX_TRIED_BYTES, only_tried, only_tried_within};
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategies, strategies_made_in};
