@@ -365,6 +365,10 @@ mod tests {
             let data = data.unwrap_or_else(|problem| panic!("{number}: {problem:?}"));
             assert_eq!(shown(&data), expected, "case {number}");
         }
+    }
+
+    #[test]
+    fn labels_stand_beside_their_texts() {
         let cases = [
             (
                 Dataset::from_labelled([("a", 0), ("b", 1)]),
