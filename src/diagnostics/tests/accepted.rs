@@ -1,7 +1,5 @@
 //! What the text decides of calls that our own API does not take: the card shows the line to write.
 
-use std::collections::BTreeMap;
-
 use stratoscope_diagnostics::check::{CellContext, check_cell};
 
 /// A notebook with a model, two data sets and lists.
@@ -15,11 +13,7 @@ fn context() -> CellContext {
         ("x", "Vec<[f64; 2]>"),
         ("y", "Vec<i32>"),
     ];
-    let typed = variables.map(|(name, of)| (name.to_owned(), of.to_owned()));
-    CellContext {
-        variables: BTreeMap::from(typed),
-        ..CellContext::default()
-    }
+    CellContext::with_variables(variables)
 }
 
 /// The codes of a cell's findings, and the title of the first fix.

@@ -4,8 +4,6 @@
 //! Tests with the kernel run a sample of the same cells. What only a run decides is tested there, and in
 //! `src/train/tests/train/heads.rs`.
 
-use std::collections::BTreeMap;
-
 use stratoscope_diagnostics::check::{CellContext, check_cell, defined_in, is_rust};
 use stratoscope_diagnostics::render::{self, Source, apply};
 use stratoscope_diagnostics::rules::CATALOGUE;
@@ -25,11 +23,9 @@ fn codes(found: &[Diagnostic]) -> Vec<&str> {
 
 /// The notebook after a cell that defines items and variables of these types.
 fn after(cell: &str, variables: &[(&str, &str)]) -> CellContext {
-    let typed = |(name, of): &(&str, &str)| ((*name).to_owned(), (*of).to_owned());
     CellContext {
-        variables: variables.iter().map(typed).collect::<BTreeMap<_, _>>(),
         defined: defined_in(cell),
-        ..CellContext::default()
+        ..CellContext::with_variables(variables.iter().copied())
     }
 }
 

@@ -645,9 +645,7 @@ fn what_earlier_cells_define_is_known() {
     let own = "macro_rules! fit { ($($t:tt)*) => {} }";
     assert!(found(&[own], "fit!(epoch = 3);").is_empty());
     // A variable of an earlier cell that this one binds anew.
-    let mut context = CellContext::default();
-    let model = ("m".to_owned(), "ModelOf<Layers>".to_owned());
-    context.variables.extend([model]);
+    let context = CellContext::with_variables([("m", "ModelOf<Layers>")]);
     let text = "fit!(m, d, epochs = 1)?;\nlet m = Dataset::tsv(p)?;";
     assert!(check_cell(text, &context).is_empty());
 }
@@ -656,12 +654,11 @@ fn what_earlier_cells_define_is_known() {
 /// finding in its turn.
 #[test]
 fn a_call_is_put_right_by_its_ways_out() {
-    let model = |name: &str| (name.to_owned(), "ModelOf<Layers>".to_owned());
-    let data = |name: &str| (name.to_owned(), "stratoscope_data::Dataset".to_owned());
-    let context = CellContext {
-        variables: [model("bert"), data("train")].into_iter().collect(),
-        ..CellContext::default()
-    };
+    let variables = [
+        ("bert", "ModelOf<Layers>"),
+        ("train", "stratoscope_data::Dataset"),
+    ];
+    let context = CellContext::with_variables(variables);
     for (code, text, expected) in [
         (
             "SC0122",

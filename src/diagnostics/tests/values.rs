@@ -1,7 +1,6 @@
 //! Names of other libraries, and what is shown in place of rustc's error: `tests/cells/values.md`. With `UPDATE_CELLS=1` the
 //! answers in the file are written; the difference is to be read. `tests/test_values.py` tries them in the kernel.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -131,14 +130,7 @@ fn answered(case: &Case, context: &CellContext) -> String {
 #[test]
 fn names_of_other_libraries_have_an_answer() {
     let text = std::fs::read_to_string(file()).expect("the file is there");
-    let variables: BTreeMap<String, String> = VARIABLES
-        .into_iter()
-        .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
-        .collect();
-    let context = CellContext {
-        variables,
-        ..CellContext::default()
-    };
+    let context = CellContext::with_variables(VARIABLES);
     let update = std::env::var_os("UPDATE_CELLS").is_some();
     let (mut written, mut count) = (String::new(), 0);
     for part in read(&text) {

@@ -109,12 +109,12 @@ impl Lint for Linter {
             all.push(found);
             all.extend(related);
         }
-        let mut left = check::MAX_TRIED_BYTES;
+        let mut trial = check::Trial::new(code, &context);
         (all.into_iter())
             .filter_map(|found| judged(found, &settings))
             .map(|mut found| {
                 check::resolve(code, &mut found);
-                check::only_tried_within(code, found, &context, &mut left)
+                trial.passed(found)
             })
             .collect()
     }

@@ -35,7 +35,7 @@ pub fn diagnostic(
     diagnostic = diagnostic.in_profile(current.profile);
     check::resolve_at(&current.code, &mut diagnostic, line);
     check::name_strategies(&current.code, &mut diagnostic);
-    let diagnostic = check::only_tried(&current.code, diagnostic, &CellContext::default());
+    let diagnostic = check::Trial::new(&current.code, &CellContext::default()).passed(diagnostic);
     let name = cell_name(current.number);
     let source = Source {
         text: &current.code,

@@ -1,47 +1,56 @@
 //! A fix is shown only if it was tried: it is applied to the cell in memory, and the result is parsed and checked again.
 
+use std::cell::OnceCell;
+
 use super::{CellContext, cell, find};
 use crate::render::apply;
 use crate::{Diagnostic, Edit, Fix, FixKind, Severity};
 
 /// Bytes of text that fixes are tried on for one answer. Trying a fix parses the whole cell, so a long cell with many mistakes
 /// would take minutes: fixes beyond are not shown.
-pub const MAX_TRIED_BYTES: usize = 1 << 18;
+const MAX_TRIED_BYTES: usize = 1 << 18;
 
-/// The diagnostic without the fixes that fail: edits after which the cell is no Rust, or has more errors. Fixes in words, and those
-/// whose places are not known yet, stay.
-pub fn only_tried(text: &str, diagnostic: Diagnostic, context: &CellContext) -> Diagnostic {
-    only_tried_within(text, diagnostic, context, &mut { MAX_TRIED_BYTES })
+/// Tries the fixes of the findings in one cell.
+pub struct Trial<'a> {
+    text: &'a str,
+    context: &'a CellContext,
+    /// As [`errors`] of the text: found with the first fix that is tried.
+    before: OnceCell<Option<usize>>,
+    /// Bytes that fixes may still be tried on.
+    left: usize,
 }
 
-/// The same as one of several answers, which share the bytes that are left.
-pub fn only_tried_within(
-    text: &str,
-    mut diagnostic: Diagnostic,
-    context: &CellContext,
-    left: &mut usize,
-) -> Diagnostic {
-    if diagnostic.fixes.iter().any(|fix| !fix.edits.is_empty()) {
-        match left.checked_sub(text.len()) {
-            Some(rest) => *left = rest,
-            None => {
-                diagnostic.fixes.retain(|fix| fix.edits.is_empty());
-                *left = 0;
-            }
+impl<'a> Trial<'a> {
+    /// Of the fixes for this cell.
+    pub fn new(text: &'a str, context: &'a CellContext) -> Self {
+        Self {
+            text,
+            context,
+            before: OnceCell::new(),
+            left: MAX_TRIED_BYTES,
         }
     }
-    if diagnostic.fixes.iter().any(|fix| !fix.edits.is_empty()) {
-        let before = errors(text, context);
-        diagnostic
-            .fixes
-            .retain(|fix| apply(text, fix).is_none_or(|fixed| holds(&fixed, before, context)));
+
+    /// The finding without the fixes that fail: edits after which the cell is no Rust, or has more errors. Fixes in words, and
+    /// those whose places are not known yet, stay.
+    #[must_use]
+    pub fn passed(&mut self, mut finding: Diagnostic) -> Diagnostic {
+        if finding.fixes.iter().any(|fix| !fix.edits.is_empty()) {
+            let rest = self.left.checked_sub(self.text.len());
+            self.left = rest.unwrap_or(0);
+            finding
+                .fixes
+                .retain(|fix| fix.edits.is_empty() || (rest.is_some() && self.holds(fix)));
+        }
+        let related = std::mem::take(&mut finding.related).into_iter();
+        finding.related = related.map(|other| self.passed(other)).collect();
+        finding
     }
-    let related = std::mem::take(&mut diagnostic.related);
-    diagnostic.related = related
-        .into_iter()
-        .map(|other| only_tried_within(text, other, context, left))
-        .collect();
-    diagnostic
+
+    fn holds(&self, fix: &Fix) -> bool {
+        let before = self.before.get_or_init(|| errors(self.text, self.context));
+        apply(self.text, fix).is_none_or(|fixed| holds(&fixed, *before, self.context))
+    }
 }
 
 /// These edits if the cell after them is Rust and has no more errors than before, else none.
@@ -81,18 +90,16 @@ fn of(edits: Vec<Edit>) -> Fix {
 
 /// How many errors the text has; `None`: it is no Rust.
 fn errors(text: &str, context: &CellContext) -> Option<usize> {
-    let is_rust = cell::with_room(|| Some(cell::is_rust(text))).unwrap_or(false);
+    if !cell::with_room(|| Some(cell::is_rust(text))).unwrap_or(false) {
+        return None;
+    }
     let found = find(text, context);
     let errors = found.iter().filter(|it| it.severity == Severity::Error);
-    is_rust.then(|| errors.count())
+    Some(errors.count())
 }
 
 /// Whether a cell after a fix is Rust, where it was before, and has no more errors. Of one that was none, a fix may be one of
 /// several.
 fn holds(fixed: &str, before: Option<usize>, context: &CellContext) -> bool {
-    match (before, errors(fixed, context)) {
-        (Some(before), Some(after)) => after <= before,
-        (Some(_), None) => false,
-        (None, _) => true,
-    }
+    before.is_none_or(|before| errors(fixed, context).is_some_and(|after| after <= before))
 }

@@ -37,7 +37,7 @@ mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
 pub use definitions::{DefinedNames, defined_in};
-pub use fixed::{MAX_TRIED_BYTES, only_tried, only_tried_within};
+pub use fixed::Trial;
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
 pub use strategies::{name_strategies, strategies_made_in};
@@ -69,6 +69,17 @@ pub struct CellContext {
     pub variables: BTreeMap<String, String>,
     /// What earlier cells define: of a type with the name of one of ours nothing is known.
     pub defined: DefinedNames,
+}
+
+impl CellContext {
+    /// Of a notebook that has variables of these types, by name.
+    pub fn with_variables<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let owned = |(name, kind): (&str, &str)| (name.to_owned(), kind.to_owned());
+        Self {
+            variables: variables.into_iter().map(owned).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,

@@ -323,13 +323,7 @@ mod tests {
             ("stage", "usize"),
             ("boxed", "Box<stratoscope::train::ModelOf<Layers>>"),
         ];
-        let context = CellContext {
-            variables: variables
-                .into_iter()
-                .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
-                .collect(),
-            ..CellContext::default()
-        };
+        let context = CellContext::with_variables(variables);
         in_our_words(text, &found, &context)
     }
 

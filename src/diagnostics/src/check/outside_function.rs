@@ -100,8 +100,6 @@ fn without_paths(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::render::apply;
 
@@ -119,14 +117,7 @@ mod tests {
             ),
             ("n", "i32"),
         ];
-        let variables: BTreeMap<String, String> = variables
-            .into_iter()
-            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
-            .collect();
-        let context = CellContext {
-            variables,
-            ..CellContext::default()
-        };
+        let context = CellContext::with_variables(variables);
         let message = format!("cannot find value `{at}` in this scope");
         let found = answer(text, &message, span, &context)?;
         Some(found.fixes.first().and_then(|fix| apply(text, fix)))

@@ -117,6 +117,7 @@ impl Engine {
         }
         // An error about the DSL is shown in its terms, on a card.
         let mut shown: Vec<Diagnostic> = Vec::new();
+        let mut trial = check::Trial::new(code, &known);
         for found in found {
             if let Some(replaced) = self.replaced_variables.explain(&found, code) {
                 shown.push(replaced);
@@ -136,7 +137,7 @@ impl Engine {
                 Some(ours) => shown.push(show::diagnostic(ours, None, current)),
                 None => {
                     let found = advice::with_its_crate(rustc_errors::at_the_arguments(found));
-                    shown.push(check::only_tried(code, found, &known));
+                    shown.push(trial.passed(found));
                 }
             }
         }

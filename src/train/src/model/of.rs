@@ -51,12 +51,6 @@ impl<N> Deref for ModelOf<N> {
     }
 }
 
-impl<N> AsRef<Model> for ModelOf<N> {
-    fn as_ref(&self) -> &Model {
-        &self.model
-    }
-}
-
 impl<N> Clone for ModelOf<N> {
     /// Another handle of the same model.
     fn clone(&self) -> Self {

@@ -89,7 +89,7 @@ impl Run {
 
     /// What the handles of its model share.
     pub(crate) fn shared_model(&self) -> Arc<SharedModel> {
-        Arc::clone(&self.owned().model)
+        Arc::clone(&self.owned.model)
     }
 
     /// Makes so many optimizer steps; fewer where the run is over before, is interrupted or meets a breakpoint. The end
@@ -127,7 +127,7 @@ impl Run {
     /// As [`Self::step`].
     pub fn finish(&self) -> Result<History> {
         let stop = self.advance(Goal::End)?;
-        let owned = self.owned();
+        let owned = &self.owned;
         let mut lease = owned.model.lease_reserved("finish")?;
         let mut run = owned.state.borrow_mut();
         if stop.reason != StopReason::Complete {
@@ -247,7 +247,7 @@ impl Run {
         call: &str,
         work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,
     ) -> Result<T> {
-        let owned = self.owned();
+        let owned = &self.owned;
         let busy = |_| in_use(call, ModelHolder::Callbacks);
         let mut run = owned.state.try_borrow_mut().map_err(busy)?;
         if run.phase == Phase::Over {
@@ -267,7 +267,7 @@ impl Run {
         call: &str,
         read: impl FnOnce(&ModelState, &RunState<'static>) -> Result<T>,
     ) -> Result<T> {
-        let owned = self.owned();
+        let owned = &self.owned;
         let busy = |_| in_use(call, ModelHolder::Callbacks);
         let run = owned.state.try_borrow().map_err(busy)?;
         read(&owned.model.state(), &run)
@@ -276,13 +276,9 @@ impl Run {
     /// What it holds beside the model.
     pub(crate) fn held(&self) -> Held {
         Held {
-            bytes: self.owned().bytes,
+            bytes: self.owned.bytes,
             devices: Vec::new(),
         }
-    }
-
-    fn owned(&self) -> &Owned {
-        &self.owned
     }
 }
 
