@@ -3,7 +3,7 @@
 
     tests/lanes.py                   # all lanes: what they test, and whether their inputs have changed
     tests/lanes.py choose            # the lanes of a short run, one a line
-    tests/lanes.py passed NAME …     # records the inputs with which these lanes have passed, in tests/lanes.json
+    tests/lanes.py passed FOLDER NAME …  # records the inputs with which these lanes have passed, in tests/lanes.json
     tests/lanes.py names, files NAME, left-out NAME …, not-run NAME …   # for tests/run.sh
 
 `tests/lanes.json` is tracked: it has a checksum of each lane's inputs as they were when the lane last passed. A lane runs when
@@ -15,6 +15,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import xml.etree.ElementTree as tree
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +135,16 @@ def choose():
     return chosen
 
 
+def without_failures(names, folder):
+    """Those of the lanes of which no test has failed, by the reports of pytest in the folder."""
+    failed = set()
+    for report in Path(folder).glob("*.xml"):
+        for case in tree.parse(report).iter("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                failed.add(case.get("classname", "").split(".")[-1] + ".py")
+    return [name for name in names if not failed & set(LANES[name].files)]
+
+
 def record(names):
     """These lanes have passed with their inputs of now."""
     now = {name: inputs_of(LANES[name]) for name in names}
@@ -158,8 +169,8 @@ def main(arguments):
         case ["not-run", *names]:
             left = [name for name in LANES if name not in names]
             print(f"lanes whose inputs have not changed: {', '.join(left)}" if left else "")
-        case ["passed", *names] if names and not set(names) - LANES.keys():
-            record(names)
+        case ["passed", folder, *names] if not set(names) - LANES.keys():
+            record(without_failures(names, folder))
         case _:
             raise SystemExit(__doc__)
 

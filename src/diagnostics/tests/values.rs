@@ -105,8 +105,9 @@ fn error_of(case: &Case) -> Diagnostic {
 
 fn answered(case: &Case, context: &CellContext) -> String {
     let mut text = String::new();
-    let found = in_our_words(&case.cell, &error_of(case), context);
-    let found = found.or_else(|| check_cell(&case.cell, context).into_iter().next());
+    // As in the kernel: the compiler is asked about a cell whose text is in order.
+    let found = check_cell(&case.cell, context).into_iter().next();
+    let found = found.or_else(|| in_our_words(&case.cell, &error_of(case), context));
     let code = found.as_ref().map_or("none", |found| &found.code);
     let _ = writeln!(text, "{code}");
     for line in &case.error {

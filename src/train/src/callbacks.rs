@@ -174,18 +174,18 @@ impl<'a> Callbacks<'a> {
         });
     }
 
-    pub(crate) fn epoch_begins(&mut self, epoch: u64) {
+    pub(crate) fn tell_epoch_begins(&mut self, epoch: u64) {
         self.each(|callback| {
             callback.on_epoch_begin(epoch);
             Flow::Continue
         });
     }
 
-    pub(crate) fn batches_ended(&mut self, execution: &ExecutionRecord) -> Flow {
+    pub(crate) fn tell_batches_ended(&mut self, execution: &ExecutionRecord) -> Flow {
         self.each(|callback| callback.on_batch_end(execution))
     }
 
-    pub(crate) fn epoch_ended(&mut self, epoch: &EpochRecord) -> Flow {
+    pub(crate) fn tell_epoch_ended(&mut self, epoch: &EpochRecord) -> Flow {
         self.each(|callback| callback.on_epoch_end(epoch))
     }
 

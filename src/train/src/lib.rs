@@ -37,7 +37,8 @@
 //!
 //! The facade decides how a value is displayed in a notebook.
 //!
-//! Start reading at `run/fit.rs` and `run/epochs.rs` for the loop, then `step/mod.rs` for one optimizer step. The order
+//! Start reading at `run/training_loop.rs` for the loop, then `step/mod.rs` for one optimizer step and `run/hooks` for what
+//! happens beside it. The order
 //! of the folders is in `docs/ARCHITECTURE.md`.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]

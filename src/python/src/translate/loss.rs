@@ -184,6 +184,8 @@ impl Translator<'_> {
             }
             return Err(format!("there is no metric `{given}` here"));
         };
+        // What is called AUC in Keras is its approximation; `auc()` is exact.
+        let name = if name == "auc" { "keras_auc" } else { name };
         if let Some(call) = value.call() {
             self.arguments_of_metric(name, call)?;
         }
@@ -224,7 +226,7 @@ impl Translator<'_> {
             "top_k_accuracy" => &["k", "name", "dtype"],
             // Their first argument is a threshold, or says how exact the area is.
             "precision" | "recall" => &["thresholds"],
-            "auc" => &["num_thresholds", "curve"],
+            "keras_auc" => &["num_thresholds", "curve"],
             _ => &["name", "dtype"],
         };
         let call = call.named(order);
@@ -236,8 +238,8 @@ impl Translator<'_> {
                 ("accuracy", "threshold") | ("precision" | "recall", "thresholds") => {
                     given.value.number() == Some(0.5)
                 }
-                ("auc", "num_thresholds") => given.value.integer() == Some(200),
-                ("auc", "curve") => given.value.text() == Some("ROC"),
+                ("keras_auc", "num_thresholds") => given.value.integer() == Some(200),
+                ("keras_auc", "curve") => given.value.text() == Some("ROC"),
                 _ => false,
             };
             let why = is_default.then_some("it is the default");

@@ -53,16 +53,16 @@ const LISTED: usize = 12;
 const LAYERS: usize = 3;
 
 impl Stop {
-    pub(crate) fn new<'a>(
+    pub(crate) fn new(
         reason: StopReason,
         position: Position,
-        recent: impl IntoIterator<Item = &'a StepPoint>,
+        recent: impl IntoIterator<Item = StepPoint>,
     ) -> Self {
         Self {
             run: String::new(),
             reason,
             position,
-            recent: recent.into_iter().copied().collect(),
+            recent: recent.into_iter().collect(),
         }
     }
 

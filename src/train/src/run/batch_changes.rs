@@ -197,7 +197,7 @@ impl RunState<'_> {
         self.count_exchanges();
         let left = self.rest(from.next_batch());
         self.settings.span = self.settings.span.turned(from.steps, left.optimizer_steps);
-        self.pace = Pace::default();
+        self.hooks.table.pace = Pace::default();
         Ok(())
     }
 

@@ -71,8 +71,11 @@ fn side(run: &Run) -> Result<Side> {
             let named = records.filter_map(|it| Some((it.name.clone(), *sums.get(&it.param)?)));
             (steps, named.collect())
         };
-        let held = run.snapshots.iter().flat_map(|ring| ring.all());
-        let held = held.map(|it| named(it.state.steps, &it.state.values));
+        let held = run
+            .hooks
+            .snapshots
+            .all()
+            .map(|it| named(it.state.steps, &it.state.values));
         let mut weights: Vec<(u64, _)> = held.collect();
         // Where it stands now, behind the last of them.
         let now = lease.step.steps;

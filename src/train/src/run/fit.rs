@@ -30,12 +30,12 @@ use crate::run::batch_plan::BatchPlan;
 use crate::run::checkpoint::{Checkpoints, Resuming, check_checkpoint, made_with};
 use crate::run::class_weights::class_weights;
 use crate::run::edits::{Change, Dated};
-use crate::run::epochs::Goal;
-use crate::run::keep::{Keeping, SNAPSHOT_BYTES, SNAPSHOT_EVERY};
+use crate::run::hooks::{
+    Hooks, KeptCheckpoints, RunCheckpoints, SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots,
+};
 use crate::run::lease::Lease;
-use crate::run::pace::Pace;
+use crate::run::loop_state::Goal;
 use crate::run::progress::{Progress, Signature};
-use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 use crate::run::unfreezing;
@@ -70,7 +70,7 @@ pub(crate) fn fit(
     match run.end(&mut lease, outcome) {
         Ok(history) => {
             run.observer.fit_ended(run.number, &history);
-            let callbacks = &mut run.callbacks;
+            let callbacks = &mut run.hooks.callbacks;
             lease.lent(|| callbacks.train_ended(&history));
             Ok(history)
         }
@@ -95,7 +95,7 @@ pub(crate) fn start(
     let ready = ready(lease, data, &mut plan, origin)?;
     let mut run = begin(lease, plan, ready)?;
     run.pauses_between_steps = true;
-    run.snapshots = Some(Ring::new(SNAPSHOT_EVERY, SNAPSHOT_BYTES));
+    run.hooks.snapshots = Snapshots::every(SNAPSHOT_EVERY, SNAPSHOT_BYTES);
     run.started.is_piece = true;
     Ok(run)
 }
@@ -247,7 +247,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         plan.batch_size,
         ready.shape.gradient_accumulation_steps,
     );
-    let (mut progress, keeping, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
+    let (mut progress, complete, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
         true => kept(lease, &plan, &ready, &batch_plan)?,
         false => {
             let (progress, edits) = take_up(lease, &plan, &ready.shape);
@@ -271,7 +271,11 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     plan.validation = Validation::None;
     let mut run = RunState {
         number,
-        callbacks: std::mem::take(&mut plan.callbacks),
+        hooks: Hooks {
+            callbacks: std::mem::take(&mut plan.callbacks),
+            checkpoints: KeptCheckpoints { complete },
+            ..Hooks::default()
+        },
         plan,
         observer,
         data: ready.data,
@@ -284,16 +288,11 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         part: None,
         signature,
         progress,
-        pace: Pace::default(),
         started,
         pauses_between_steps: false,
         phase: Phase::Fresh,
-        keeping,
-        snapshots: None,
         is_damaged: false,
         is_replayed: false,
-        breakpoints: None,
-        passed: None,
         stop: None,
         fork_of: None,
         forks: 0,
@@ -311,7 +310,7 @@ fn kept(
     plan: &FitPlan<'_>,
     ready: &Ready,
     batch_plan: &BatchPlan,
-) -> Result<(Progress, Option<Keeping>, Vec<Dated>)> {
+) -> Result<(Progress, Option<RunCheckpoints>, Vec<Dated>)> {
     state.step.ensure_moments();
     let made_with = made_with(state, plan, &ready.settings, &ready.data);
     let (progress, run, edits) = match &plan.resume_from {
@@ -336,14 +335,14 @@ fn kept(
         }
     };
     let steps = state.step.steps;
-    let keeping = match (&plan.checkpoint, plan.every) {
-        (Some(folder), Some(every)) => Some(Keeping {
+    let complete = match (&plan.checkpoint, plan.every) {
+        (Some(folder), Some(every)) => Some(RunCheckpoints {
             checkpoints: Checkpoints::new(folder.clone(), every, plan.keep_last, run, steps),
             made_with,
         }),
         _ => None,
     };
-    Ok((progress, keeping, edits))
+    Ok((progress, complete, edits))
 }
 
 /// Where the run begins: at its first epoch, or where an interrupted one was, with the changes that were made to that.

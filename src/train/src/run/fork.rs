@@ -20,7 +20,6 @@ use crate::context::ledger::Ledger;
 use crate::context::warnings::{begin_call, notice};
 use crate::report::run_report::ForkOf;
 use crate::run::handle::{Owned, Run};
-use crate::run::pace::Pace;
 use crate::run::run_state::RunState;
 use crate::run::state::{ModelState, SharedModel};
 use crate::step::StepState;
@@ -40,7 +39,7 @@ impl Run {
         let _listening = Listening::begin();
         self.with("fork", |lease, run| {
             let rule = ForkHasLess {
-                callbacks: run.callbacks.len(),
+                callbacks: run.hooks.callbacks.len(),
                 folder: (run.plan.checkpoint.as_ref()).map(|folder| folder.display().to_string()),
             };
             if rule.callbacks > 0 || rule.folder.is_some() {
@@ -99,16 +98,15 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
     let number = context.next_run();
     let mut started = run.started.clone();
     started.run = number;
-    let (mut progress, mut snapshots) = (run.progress.clone(), run.snapshots.clone());
+    let (mut progress, mut hooks) = (run.progress.clone(), run.hooks.of_fork());
     // It writes no checkpoints, and names none of the run that it was made from.
     progress.history.forget_checkpoints();
-    for snapshot in snapshots.iter_mut().flat_map(|ring| ring.all_mut()) {
+    for snapshot in hooks.snapshots.all_mut() {
         snapshot.progress.history.forget_checkpoints();
     }
     RunState {
         number,
         plan: forked_plan(&run.plan),
-        callbacks: Callbacks::new(),
         observer: context.observer_of_a_run(run.plan.verbose),
         data: run.data.clone(),
         settings: run.settings.clone(),
@@ -120,16 +118,12 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
         part: run.part,
         signature: run.signature.clone(),
         progress,
-        pace: Pace::default(),
         started,
         pauses_between_steps: true,
         phase: run.phase,
-        keeping: None,
-        snapshots,
+        hooks,
         is_damaged: false,
         is_replayed: false,
-        breakpoints: run.breakpoints.clone(),
-        passed: run.passed,
         stop: None,
         fork_of: Some(of),
         forks: 0,

@@ -34,11 +34,11 @@ use crate::report::history::History;
 use crate::report::run_report::{Position, RunReport};
 use crate::report::stop::{Stop, StopReason};
 use crate::run::breakpoints::Condition;
-use crate::run::epochs::{Goal, Pause};
 use crate::run::fit;
+use crate::run::hooks::Breakpoints;
 use crate::run::lease::{Lease, in_use};
+use crate::run::loop_state::{Goal, Pause};
 use crate::run::rewind::undo_update;
-use crate::run::ring::Ring;
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
 
@@ -138,7 +138,7 @@ impl Run {
         let history = run.end(&mut lease, Ok(Pause::Complete))?;
         owned.model.occupied.release();
         run.observer.fit_ended(run.number, &history);
-        let callbacks = &mut run.callbacks;
+        let callbacks = &mut run.hooks.callbacks;
         lease.lent(|| callbacks.train_ended(&history));
         Ok(history)
     }
@@ -153,10 +153,7 @@ impl Run {
     pub fn break_when(&self, condition: Condition) -> Result<()> {
         let condition = condition.checked()?;
         self.with("break_when", |_, run| {
-            run.breakpoints = Some(match run.breakpoints.take() {
-                Some(others) => others | condition,
-                None => condition,
-            });
+            run.hooks.breakpoints.add(condition);
             Ok(())
         })
     }
@@ -167,7 +164,7 @@ impl Run {
     /// SC0521 for a run that is finished, SC0121 in a callback of this run.
     pub fn clear_breakpoints(&self) -> Result<()> {
         self.with("clear_breakpoints", |_, run| {
-            (run.breakpoints, run.passed) = (None, None);
+            run.hooks.breakpoints = Breakpoints::default();
             Ok(())
         })
     }
@@ -192,9 +189,9 @@ impl Run {
                 devices: run.progress.history.devices.clone(),
                 position: position(model, run),
                 is_over: run.phase == Phase::Over,
-                recent: run.progress.recent.iter().copied().collect(),
+                recent: run.progress.recent.points().collect(),
                 stop: run.stop.clone(),
-                snapshots: run.snapshots.as_ref().map(Ring::in_words),
+                snapshots: run.hooks.snapshots.in_words(),
                 history: run.history(model),
             })
         })
@@ -226,7 +223,8 @@ impl Run {
                     return Err(undo_update(lease, run, goal.call(), problem));
                 }
             };
-            let mut stop = Stop::new(pause.reason(), position(lease, run), &run.progress.recent);
+            let recent = run.progress.recent.points();
+            let mut stop = Stop::new(pause.reason(), position(lease, run), recent);
             stop.run = run.label().to_owned();
             if !(pause == Pause::Complete && goal == Goal::End) {
                 let mut history = run.history(lease);

@@ -15,9 +15,9 @@ use crate::problem;
 use crate::report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
 use crate::run::checkpoint::{Resumed, Resuming};
 use crate::run::edits::Dated;
-use crate::run::epochs::{Goal, Pause};
 use crate::run::handle::Run;
 use crate::run::lease::Lease;
+use crate::run::loop_state::{Goal, Pause};
 use crate::run::rewind::first_difference;
 use crate::run::run_state::{ComingStep, RunState};
 use crate::run::snapshot::Snapshot;
@@ -109,7 +109,7 @@ struct Aside {
 impl RunState<'static> {
     /// The first and the last step that can be replayed: from the oldest snapshot or checkpoint to the step that comes next.
     fn replayable(&self, lease: &Lease<'_>) -> (u64, u64) {
-        let of_ring = self.snapshots.as_ref().and_then(|ring| ring.steps().next());
+        let of_ring = self.hooks.snapshots.steps().next();
         let of_disk = self
             .checkpointed(lease, u64::MAX, true)
             .map(|it| it.state.steps);
@@ -124,8 +124,7 @@ impl RunState<'static> {
             let here = || Snapshot::of(&lease.step, &self.progress, self.edits.len());
             return (step == lease.step.steps).then(here);
         }
-        let ring = self.snapshots.as_ref();
-        let found = ring.and_then(|ring| ring.nearest(step, |_| true));
+        let found = self.hooks.snapshots.nearest(step, |_| true);
         found
             .cloned()
             .or_else(|| self.checkpointed(lease, step, false))
@@ -136,7 +135,7 @@ impl RunState<'static> {
     /// The latest checkpoint of this run after at most so many steps, or the earliest. One of another future, from before
     /// the run was turned back, has other losses or changes.
     fn checkpointed(&self, lease: &Lease<'_>, step: u64, earliest: bool) -> Option<Snapshot> {
-        let keeping = self.keeping.as_ref()?;
+        let kept = self.hooks.checkpoints.complete.as_ref()?;
         let mut batch_plan = self.batch_plan.clone();
         batch_plan.forget_changes();
         let resuming = Resuming {
@@ -144,7 +143,7 @@ impl RunState<'static> {
             settings: &self.base,
             batch_plan: &batch_plan,
             epochs: self.plan.epochs,
-            made_with: &keeping.made_with,
+            made_with: &kept.made_with,
             devices: self.progress.history.devices.clone(),
         };
         let step = step.min(lease.step.steps);
@@ -153,7 +152,7 @@ impl RunState<'static> {
             let steps = resumed.progress.history.steps.iter();
             edits.starts_with(&resumed.edits) && first_difference(&history.steps, steps).is_none()
         };
-        let resumed = resuming.until(&keeping.checkpoints, (step, earliest), belongs)?;
+        let resumed = resuming.until(&kept.checkpoints, (step, earliest), belongs)?;
         Some(Snapshot {
             edits: resumed.edits.len(),
             state: resumed.state,
@@ -174,12 +173,13 @@ fn replayed(
         at: Snapshot::of(&lease.step, &run.progress, run.edits.len()),
         edits: run.edits.clone(),
     };
-    let (ring, stop) = (run.snapshots.take(), run.stop.take());
+    let snapshots = std::mem::take(&mut run.hooks.snapshots);
+    let stop = run.stop.take();
     let looked = run.replaying(lease, |lease, run| {
         looked(lease, run, steps, snapshot, &aside, each)
     });
     let back = put_back(lease, run, &aside);
-    (run.snapshots, run.stop) = (ring, stop);
+    (run.hooks.snapshots, run.stop) = (snapshots, stop);
     let hindsight = looked.unwrap_or_else(|panic| resume_unwind(panic))?;
     back?;
     Ok(hindsight)

@@ -1,9 +1,7 @@
 //! Where a run is and what it has measured: beside [`StepState`](crate::step::StepState) all that it needs to go on
 //! after an interrupt.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 
 use stratoscope_data::{Encoded, Masking, Split};
 use stratoscope_diagnostics::Result;
@@ -17,9 +15,8 @@ use crate::prepare::Prepared;
 use crate::problem;
 use crate::report::counters::Shape;
 use crate::report::history::{ExecutionRecord, History, StepRecord};
-use crate::report::run_report::{LayerRatio, StepPoint};
-use crate::run::breakpoints::accuracy as accuracy_of;
 use crate::run::edits::Dated;
+use crate::run::hooks::Recent;
 use crate::run::state::ModelState;
 use crate::run::watch::{Moment, Watch};
 use crate::step::exchange::LocalSgdState;
@@ -42,36 +39,28 @@ pub(crate) struct Progress {
     pub last_rate: f64,
     pub last_loss: Option<f64>,
     pub last_norm: Option<f64>,
-    /// The lowest value of what is monitored.
-    pub best_value: Option<f64>,
-    /// The weights of the best epoch, kept for early stopping.
-    pub best: Option<AnyNetwork>,
-    pub epochs_without_better: u64,
+    pub best: BestEpoch,
     pub watch: Watch,
     /// What the training passes have said of each example, for `data_map`.
     pub examples: ExampleLog,
     /// The execution that is running, or that a pause has left open.
     pub execution: Option<Execution>,
-    /// The latest optimizer steps, for the card of a stop.
-    pub recent: VecDeque<StepPoint>,
-    /// How much each of the latest optimizer steps has changed the layers, where that is measured.
-    pub ratios: VecDeque<StepRatios>,
-    /// The best accuracy that [`ACCURACY_STEPS`](super::breakpoints::ACCURACY_STEPS) steps had.
-    pub best_accuracy: Option<f64>,
+    /// The latest optimizer steps.
+    pub recent: Recent,
     /// All weights were looked at in this run, and were finite.
     pub were_weights_finite: bool,
     pub history: History,
 }
 
-/// How much an optimizer step has changed the layers.
-#[derive(Clone)]
-pub(crate) struct StepRatios {
-    pub step: u64,
-    pub layers: Arc<[LayerRatio]>,
+/// The best epoch so far.
+#[derive(Clone, Default)]
+pub(crate) struct BestEpoch {
+    /// The lowest value of what is monitored.
+    pub value: Option<f64>,
+    /// Its weights, kept for early stopping.
+    pub weights: Option<AnyNetwork>,
+    pub epochs_without_better: u64,
 }
-
-/// How many steps a card shows.
-pub(crate) const RECENT: usize = 20;
 
 impl Progress {
     pub(crate) fn new(devices: String, epoch: u64) -> Self {
@@ -85,15 +74,11 @@ impl Progress {
             last_rate: 0.0,
             last_loss: None,
             last_norm: None,
-            best_value: None,
-            best: None,
-            epochs_without_better: 0,
+            best: BestEpoch::default(),
             watch: Watch::default(),
             examples: ExampleLog::default(),
             execution: None,
-            recent: VecDeque::with_capacity(RECENT),
-            ratios: VecDeque::with_capacity(RECENT),
-            best_accuracy: None,
+            recent: Recent::default(),
             were_weights_finite: false,
             history: History::new(devices),
         }
@@ -104,40 +89,14 @@ impl Progress {
         self.stops || self.batch >= batches
     }
 
-    /// An optimizer step was made; `accuracy` is the share of its examples that were answered right.
-    pub(crate) fn stepped(&mut self, step: u64, mut made: StepRecorded, accuracy: Option<f64>) {
+    /// An optimizer step was made.
+    pub(crate) fn stepped(&mut self, step: u64, made: &StepRecorded) {
         self.history.steps.push(StepRecord {
             step,
             loss: made.loss,
             learning_rate: made.rate,
         });
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(StepPoint {
-            step,
-            loss: made.loss,
-            gradient_norm: made.norm,
-            learning_rate: made.rate,
-            accuracy,
-        });
-        let layers = std::mem::take(&mut made.ratios);
-        if !layers.is_empty() {
-            if self.ratios.len() == RECENT {
-                self.ratios.pop_front();
-            }
-            self.ratios.push_back(StepRatios {
-                step,
-                layers: layers.into(),
-            });
-        }
-        let now = accuracy_of(self.recent.iter().map(|point| point.accuracy));
-        self.best_accuracy = match (now, self.best_accuracy) {
-            (Some(now), Some(best)) => Some(now.max(best)),
-            (now, best) => now.or(best),
-        };
         self.last_norm = Some(made.norm);
-        self.watch.rate(made.rate);
         if let Some(execution) = &mut self.execution {
             execution.stepped(made);
         }
@@ -181,19 +140,19 @@ impl Progress {
     ) -> Result<bool> {
         let Some(value) = value else { return Ok(false) };
         // A NaN is never better, and anything else is better than nothing. Runs of earlier versions may have kept one.
-        let known = self.best_value.filter(|best| !best.is_nan());
+        let known = self.best.value.filter(|best| !best.is_nan());
         let better = !value.is_nan() && known.is_none_or(|best| value < best - min_delta);
         if better {
-            self.best_value = Some(value);
-            self.epochs_without_better = 0;
+            self.best.value = Some(value);
+            self.best.epochs_without_better = 0;
             self.history.best_epoch = Some(self.epoch);
             let weights = || -> Result<AnyNetwork> {
                 let settled = state.settled()?;
                 Ok(settled.independent_copy(settled.first()))
             };
-            self.best = keep.then(weights).transpose()?;
+            self.best.weights = keep.then(weights).transpose()?;
         } else {
-            self.epochs_without_better += 1;
+            self.best.epochs_without_better += 1;
         }
         Ok(better)
     }
@@ -223,7 +182,7 @@ impl Execution {
         }
     }
 
-    pub(crate) fn stepped(&mut self, step: StepRecorded) {
+    pub(crate) fn stepped(&mut self, step: &StepRecorded) {
         self.optimizer_steps += step.updates;
         self.learning_rate = Some(step.rate);
         self.gradient_norm = Some(step.norm);

@@ -18,20 +18,18 @@ impl RunState<'static> {
         lease: &mut Lease<'_>,
         work: impl FnOnce(&mut Lease<'_>, &mut Self) -> T,
     ) -> thread::Result<T> {
-        let callbacks = std::mem::take(&mut self.callbacks);
+        let mut aside = std::mem::take(&mut self.hooks);
+        self.hooks.snapshots = std::mem::take(&mut aside.snapshots);
         let silent = RunContext::current().observer_of_a_run(false);
         let observer = std::mem::replace(&mut self.observer, silent);
-        let keeping = self.keeping.take();
-        let (breakpoints, passed) = (self.breakpoints.take(), self.passed.take());
         let phase = std::mem::replace(&mut self.phase, Phase::Going);
         self.is_replayed = true;
         let done = panic::catch_unwind(AssertUnwindSafe(|| work(lease, self)));
         self.is_replayed = false;
         self.phase = phase;
-        (self.breakpoints, self.passed) = (breakpoints, passed);
-        self.keeping = keeping;
         self.observer = observer;
-        self.callbacks = callbacks;
+        aside.snapshots = std::mem::take(&mut self.hooks.snapshots);
+        self.hooks = aside;
         done
     }
 }

@@ -20,11 +20,11 @@ use crate::count::IntoCount;
 
 use crate::report::history::{Edit, StepRecord};
 use crate::run::edits::Dated;
-use crate::run::epochs::{Goal, Pause};
 use crate::run::handle::Run;
+use crate::run::hooks::Snapshots;
 use crate::run::lease::Lease;
+use crate::run::loop_state::{Goal, Pause};
 use crate::run::parts::free_memory;
-use crate::run::ring::Ring;
 use crate::run::run_state::RunState;
 
 /// A run that was turned back.
@@ -113,7 +113,8 @@ impl Run {
             .into_count()
             .at_least(0, "keep_snapshots", "megabytes")?;
         self.with("keep_snapshots", |_, run| {
-            run.snapshots = Some(Ring::new(every, megabytes.saturating_mul(1_000_000)));
+            let most_bytes = megabytes.saturating_mul(1_000_000);
+            run.hooks.snapshots = Snapshots::every(every, most_bytes);
             Ok(())
         })
     }
@@ -140,7 +141,7 @@ pub(super) fn undo_update(
         .filter(|it| !it.is_before(made))
         .cloned()
         .collect();
-    let newest = run.snapshots.as_ref().and_then(|ring| ring.steps().last());
+    let newest = run.hooks.snapshots.steps().next_back();
     let undone = [Some(made), newest].into_iter().flatten().find_map(|step| {
         free_memory(lease.step.replicas.devices());
         rewind(lease, run, step).ok()
@@ -168,29 +169,23 @@ pub(super) fn undo_update(
 
 fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Result<Rewound> {
     let from = lease.step.steps;
-    let ring = run.snapshots.as_ref();
     // Changes at the step itself are undone: a snapshot with one of them is none of this moment.
     let kept = run
         .edits
         .iter()
         .take_while(|dated| dated.is_before(step))
         .count();
-    let found = ring.and_then(|ring| ring.nearest(step, |it| it.edits <= kept));
+    let snapshots = &run.hooks.snapshots;
+    let found = snapshots.nearest(step, |it| it.edits <= kept);
     let Some(snapshot) = found.filter(|_| step <= from) else {
-        return Err(not_held(
-            step,
-            from,
-            ring.and_then(|ring| ring.steps().next()),
-        ));
+        return Err(not_held(step, from, snapshots.steps().next()));
     };
     let (restored, made) = (snapshot.state.steps, snapshot.edits);
     let earlier = run.progress.history.steps.clone();
     snapshot.restore(&mut lease.step, &mut run.progress)?;
     run.is_damaged = false;
     let later = run.unmake_after(step);
-    if let Some(ring) = &mut run.snapshots {
-        ring.forget_after(step, |it| it.edits <= kept);
-    }
+    (run.hooks.snapshots).forget_after(step, |it| it.edits <= kept);
     run.stop = None;
     let mut left: VecDeque<Dated> = std::mem::take(&mut run.edits).into();
     let outcome = run.replaying(lease, |lease, run| {
@@ -199,8 +194,8 @@ fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Resu
     // Whatever came of it: the run stands where it stands now.
     let unmade = left.iter().map(Dated::listed);
     let dropped: Vec<Edit> = unmade.chain(later).collect();
-    run.passed = Some(lease.step.steps);
-    let written = run.keep_from_here(lease, !dropped.is_empty());
+    run.hooks.breakpoints.pass(lease.step.steps);
+    let written = run.turned_back(lease, !dropped.is_empty());
     let interrupted = outcome.unwrap_or_else(|panic| resume_unwind(panic))? == Pause::Interrupted;
     written?;
     let replayed = run
@@ -229,6 +224,22 @@ fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Resu
         notice(rule.diagnostic())?;
     }
     Ok(rewound)
+}
+
+impl RunState<'static> {
+    /// The run was turned back to where it stands: what is kept of later steps is of a future that is forgotten. `undone`:
+    /// changes that were made here are undone too.
+    ///
+    /// # Errors
+    /// SC0525 if a checkpoint cannot be written, where it is denied.
+    fn turned_back(&mut self, lease: &mut Lease<'_>, undone: bool) -> Result<()> {
+        let (here, edits) = (lease.step.steps, self.edits.len());
+        let mut hooks = std::mem::take(&mut self.hooks);
+        (hooks.snapshots).forget_after(here, |it| it.edits <= edits);
+        let written = hooks.checkpoints.turned_back(self, lease, undone);
+        self.hooks = hooks;
+        written
+    }
 }
 
 /// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between

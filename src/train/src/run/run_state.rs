@@ -1,19 +1,17 @@
-//! [`RunState`]: all of a run but the model's own state, and how a call drives it.
+//! [`RunState`]: all of a run but the model's own state.
 //!
-//! It borrows nothing of the model: each call leases the model's state, runs the loop of `epochs` and gives it back. A
+//! It borrows nothing of the model: each call leases the model's state, runs the loop of `training_loop` and gives it back. A
 //! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` ([`Run`](super::handle::Run)) as often
 //! as its user likes. With `'a = 'static` it outlives the cell that made it.
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use stratoscope_data::{Batch, even_shares};
 use stratoscope_diagnostics::Result;
 
 use crate::arguments::FitPlan;
-use crate::callbacks::Callbacks;
 use crate::context::events::{FitStarted, Observer};
 use crate::inspect::Inspection;
 
@@ -23,16 +21,10 @@ use crate::report::history::History;
 use crate::report::run_report::ForkOf;
 use crate::report::stop::Stop;
 use crate::run::batch_plan::{BatchPlan, BatchPosition};
-use crate::run::breakpoints::Condition;
-use crate::run::check_breakpoints::Seen;
 use crate::run::edits::Dated;
-use crate::run::epochs::{Drive, Goal, Pause};
-use crate::run::keep::Keeping;
-use crate::run::lease::Lease;
-use crate::run::pace::Pace;
+use crate::run::hooks::Hooks;
+use crate::run::loop_state::Pause;
 use crate::run::progress::{Progress, SavedRun, Signature};
-use crate::run::ring::Ring;
-use crate::run::snapshot::Snapshot;
 use crate::run::state::ModelState;
 use crate::step::StepSettings;
 
@@ -41,7 +33,6 @@ pub(crate) struct RunState<'a> {
     /// Distinguishes the runs of a context.
     pub number: u64,
     pub plan: FitPlan<'a>,
-    pub callbacks: Callbacks<'a>,
     pub observer: Arc<dyn Observer>,
     pub data: Prepared,
     pub settings: StepSettings,
@@ -60,24 +51,17 @@ pub(crate) struct RunState<'a> {
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
     pub progress: Progress,
-    pub pace: Pace,
+    /// What happens in it beside the arithmetic of the loop, which has them while a call drives the run.
+    pub hooks: Hooks<'a>,
     /// What the run will do, for those who listen.
     pub started: FitStarted,
     /// A run of `start!`: it is left between two optimizer steps only.
     pub pauses_between_steps: bool,
     pub phase: Phase,
-    /// Complete checkpoints, if they are written.
-    pub keeping: Option<Keeping>,
-    /// Snapshots to turn back to, in a run of `start!`.
-    pub snapshots: Option<Ring<Snapshot>>,
     /// The latest call has failed in an update: some weights may have changed and others not.
     pub is_damaged: bool,
     /// Its steps are made once more ([`Self::replaying`]).
     pub is_replayed: bool,
-    /// Under which conditions it stops.
-    pub breakpoints: Option<Condition>,
-    /// The number of steps at which [`every`](super::breakpoints::every) has stopped it last, or to which it was turned back.
-    pub passed: Option<u64>,
     /// Where and why the latest call left it.
     pub stop: Option<Stop>,
     /// From where it was forked.
@@ -187,84 +171,6 @@ impl RunState<'_> {
             first_batch: coming.number,
             batches: &coming.batches,
         }
-    }
-
-    /// Runs the loop until the goal is reached, the run is interrupted or there are no more steps.
-    ///
-    /// # Errors
-    /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made, also
-    /// when a panic goes on.
-    pub(crate) fn drive(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
-        self.tell(lease.step.counters);
-        self.observer.fit_started(&self.started);
-        let state = &mut **lease;
-        state.step.takes_workers(&*state.files)?;
-        if self.phase == Phase::Fresh {
-            state.step.counts_anew();
-        }
-        if self.phase == Phase::Fresh {
-            let (callbacks, started) = (&mut self.callbacks, &self.started);
-            lease.lent(|| callbacks.train_begins(started));
-            self.phase = Phase::Going;
-        }
-        let mut drive = Drive {
-            lease,
-            run: self,
-            goal,
-            made: 0,
-            pause: None,
-            undo: None,
-            counted: Vec::new(),
-            seen: Seen::default(),
-            batch_ended: None,
-            reported: None,
-            quiet_until: None,
-            is_paused: false,
-            tried: (0, 0),
-            admitted: None,
-            is_updating: false,
-        };
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| drive.epochs()));
-        match outcome {
-            Ok(Ok(Pause::Complete)) if goal == Goal::End => {
-                drive.after_all_epochs()?;
-                drive.leave_weights()?;
-                Ok(Pause::Complete)
-            }
-            Ok(Ok(pause)) => {
-                drive.lease.step.gather()?;
-                drive.between_calls(&pause)?;
-                Ok(pause)
-            }
-            Ok(Err(problem)) => {
-                drive.give_up_step();
-                Err(problem)
-            }
-            Err(panic) => {
-                if drive.run.pauses_between_steps {
-                    drive.give_up_step();
-                    drive.run.stop = None;
-                }
-                panic::resume_unwind(panic)
-            }
-        }
-    }
-
-    /// Brings what listeners hear at the begin of a call up to date: the sizes that hold now.
-    fn tell(&mut self, counters: Counters) {
-        let epoch = self.progress.epoch;
-        let planned = match self.edits.iter().any(Dated::changes_batches) {
-            true => counters.and(&self.rest(self.next_batch())),
-            false => self
-                .shape
-                .counters(self.plan.epochs - self.plan.initial_epoch),
-        };
-        let started = &mut self.started;
-        started.counters = counters;
-        started.planned = planned;
-        started.batch_size = self.batch_plan.batch_size();
-        started.batches_per_epoch = self.batch_plan.batches(epoch.min(self.plan.epochs - 1));
-        started.examples = self.data.train.len() - self.batch_plan.dropped().len();
     }
 
     /// What was measured so far.

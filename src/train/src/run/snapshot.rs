@@ -46,7 +46,7 @@ impl Snapshot {
             + history.executions.len() * size_of::<ExecutionRecord>()
             + history.epochs.len() * size_of::<EpochRecord>();
         let values = &self.state.values;
-        let best = match self.progress.best {
+        let best = match self.progress.best.weights {
             Some(_) => values.bytes() / (values.modules.len() + values.fetched.len()).max(1) as u64,
             None => 0,
         };

@@ -179,7 +179,7 @@ pub(crate) struct StepRecorded {
     /// The norm over all gradients before clipping.
     pub norm: f64,
     /// How much it has changed each layer; empty where that is not measured, as on a GPU.
-    pub ratios: Vec<LayerRatio>,
+    pub ratios: Arc<[LayerRatio]>,
     /// Whether the change of every variable with a gradient was measured and is finite: then all weights that the update
     /// has changed are finite.
     pub are_weights_finite: bool,
@@ -360,7 +360,7 @@ impl StepState {
             rate,
             norm,
             are_weights_finite: are_all_measured && are_finite,
-            ratios: self.by_layer(changes),
+            ratios: self.by_layer(changes).into(),
         })
     }
 

@@ -29,6 +29,7 @@ mod masked_lm;
 mod mixed_precision;
 mod multi_label;
 mod multiple_choice;
+mod naive_loop;
 mod on_gpu;
 mod one_output;
 mod out_of_memory;

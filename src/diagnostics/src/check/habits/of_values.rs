@@ -254,7 +254,7 @@ pub(super) const TENSOR: &[Habit] = &[
         "the number of a tensor that has one",
     ),
     Habit(
-        "shape | shape() | size | size() | size(..)",
+        "size | size() | size(..)",
         "{it}.shape()",
         "the lengths of all dimensions",
     ),
@@ -300,7 +300,7 @@ pub(super) const TENSOR: &[Habit] = &[
         "`min_dim` is along a dimension, `min()` over all",
     ),
     Habit(
-        "backward() | requires_grad_(..) | detach() | zero_grad() | grad",
+        "requires_grad_(..) | detach() | zero_grad() | grad",
         "",
         "gradients are computed by `fit!`, or by hand with `model.gradients(&data)?`",
     ),

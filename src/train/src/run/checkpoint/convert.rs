@@ -17,7 +17,8 @@ use crate::report::history::{
 use crate::report::run_report::StepPoint;
 use crate::run::batch_plan::BatchPlan;
 use crate::run::edits::{Change, Dated};
-use crate::run::progress::{Execution, Progress, RECENT};
+use crate::run::hooks::Recent;
+use crate::run::progress::{Execution, Progress};
 use crate::run::snapshot::Snapshot;
 use crate::step::exchange::LocalSgdState;
 use crate::step::loss_scale::LossScale;
@@ -36,16 +37,16 @@ pub(super) fn progress_of(it: &Snapshot, params: &[ParamId], edits: &[Dated]) ->
         last_rate: progress.last_rate.into(),
         last_loss: progress.last_loss.map(Bits::from),
         last_norm: progress.last_norm.map(Bits::from),
-        best_value: progress.best_value.map(Bits::from),
-        has_best: progress.best.is_some(),
-        epochs_without_better: progress.epochs_without_better,
+        best_value: progress.best.value.map(Bits::from),
+        has_best: progress.best.weights.is_some(),
+        epochs_without_better: progress.best.epochs_without_better,
         outputs_seen: progress.watch.outputs_seen,
         collapse_reported: progress.watch.collapse_reported,
         highest_rate: progress.watch.highest_rate.into(),
         edits: edits.to_vec(),
         history: history_of(&progress.history),
         execution: progress.execution.as_ref().map(execution_of),
-        recent: (progress.recent.iter())
+        recent: (progress.recent.points())
             .map(|it| {
                 (
                     it.step,
@@ -56,7 +57,7 @@ pub(super) fn progress_of(it: &Snapshot, params: &[ParamId], edits: &[Dated]) ->
                 )
             })
             .collect(),
-        best_accuracy: progress.best_accuracy.map(Bits::from),
+        best_accuracy: progress.recent.best_accuracy.map(Bits::from),
         example_epochs: progress.examples.saved().map(|(epoch, _)| epoch).collect(),
         examples_full: progress.examples.is_full(),
         step: counts_of(&it.state, params),
@@ -211,8 +212,8 @@ pub(super) fn progress_from(
     progress.last_rate = saved.last_rate.into();
     progress.last_loss = saved.last_loss.map(f64::from);
     progress.last_norm = saved.last_norm.map(f64::from);
-    progress.best_value = saved.best_value.map(f64::from);
-    progress.epochs_without_better = saved.epochs_without_better;
+    progress.best.value = saved.best_value.map(f64::from);
+    progress.best.epochs_without_better = saved.epochs_without_better;
     progress.watch.outputs_seen = saved.outputs_seen;
     progress.watch.collapse_reported = saved.collapse_reported;
     progress.watch.highest_rate = saved.highest_rate.into();
@@ -238,17 +239,15 @@ pub(super) fn progress_from(
         return Err("the execution that is not over does not end where the run is".to_owned());
     }
     progress.execution = execution;
-    let recent = saved.recent.into_iter().rev().take(RECENT).rev();
-    progress.recent = recent
-        .map(|(step, loss, norm, rate, accuracy)| StepPoint {
-            step,
-            loss: loss.into(),
-            gradient_norm: norm.into(),
-            learning_rate: rate.into(),
-            accuracy: accuracy.map(f64::from),
-        })
-        .collect();
-    progress.best_accuracy = saved.best_accuracy.map(f64::from);
+    let recent = saved.recent.into_iter();
+    let recent = recent.map(|(step, loss, norm, rate, accuracy)| StepPoint {
+        step,
+        loss: loss.into(),
+        gradient_norm: norm.into(),
+        learning_rate: rate.into(),
+        accuracy: accuracy.map(f64::from),
+    });
+    progress.recent = Recent::of(recent.collect(), saved.best_accuracy.map(f64::from));
     Ok(progress)
 }
 

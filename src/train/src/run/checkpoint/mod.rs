@@ -355,7 +355,7 @@ impl Resuming<'_> {
         let layout = layout(self.state, self.settings);
         let like = has_best.then(|| replicas.independent_copy(replicas.first()));
         let best = tensors::read(file, &mut state, like, &layout, &moments);
-        progress.best = best.map_err(|reason| (STATE, reason))?;
+        progress.best.weights = best.map_err(|reason| (STATE, reason))?;
         state.values.take_running();
         let logged = (logged.0.as_slice(), logged.1);
         let log = tensors::examples(file, logged, self.batch_plan.examples());

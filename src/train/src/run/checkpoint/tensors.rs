@@ -192,7 +192,7 @@ pub(super) fn write(path: &Path, snapshot: &Snapshot, layout: &Layout<'_>) -> Re
     for (copy, moments) in state.moments.iter().take(layout.copies).enumerate() {
         collect.moments(copy, moments);
     }
-    if let Some(best) = &snapshot.progress.best {
+    if let Some(best) = &snapshot.progress.best.weights {
         collect.module("best".to_owned(), best);
     }
     let counted = state.tallies.as_ref().map(|tallies| tallies.states());

@@ -14,7 +14,6 @@ use crate::report::inspection::{
     AttentionMap, BatchView, DataMap, LayerRatios, RankedExamples, TensorStatistics, UpdateRatios,
     Why,
 };
-use crate::run::epochs::Drive;
 use crate::run::run_state::{ComingStep, Phase, RunState};
 use crate::run::state::ModelState;
 use crate::step::forward::BatchOutputs;
@@ -155,7 +154,7 @@ impl Run {
     /// SC0121 in a callback of this run.
     pub fn update_ratios(&self) -> Result<UpdateRatios> {
         self.read("update_ratios", |_, run| {
-            let steps = &run.progress.ratios;
+            let steps = run.progress.recent.ratios();
             let mut layers: Vec<LayerRatios> = Vec::new();
             for (at, step) in steps.iter().enumerate() {
                 for it in step.layers.iter() {
@@ -215,8 +214,7 @@ impl Run {
             let Some(now) = look(lease)? else {
                 return Ok(why);
             };
-            let ring = run.snapshots.as_ref();
-            let found = ring.and_then(|ring| ring.nearest(step, |_| true));
+            let found = run.hooks.snapshots.nearest(step, |_| true);
             let Some(snapshot) = found.filter(|_| now.loss > inspect::WORTH_A_LOOK * loss) else {
                 return Ok(why);
             };
@@ -280,33 +278,13 @@ impl Run {
 impl RunState<'_> {
     /// The earlier snapshot before the step with the lowest loss: how many steps had been made, and the loss.
     fn lowest_loss(&self, made: u64) -> Option<(u64, f64)> {
-        let ring = self.snapshots.as_ref()?;
-        let earlier = ring.steps().filter(|step| *step < made);
+        let earlier = self.hooks.snapshots.steps().filter(|step| *step < made);
         let loss = |step: u64| {
             let mut steps = self.progress.history.steps.iter();
             let after = steps.find(|record| record.step == step + 1)?;
             Some((step, after.loss))
         };
         earlier.filter_map(loss).min_by(|a, b| a.1.total_cmp(&b.1))
-    }
-}
-
-impl Drive<'_, '_, '_> {
-    /// Writes down what a batch says of its examples. Only a run that is driven piece by piece can be asked for it.
-    pub(in crate::run) fn record_examples(&mut self, outputs: &BatchOutputs) {
-        if !self.run.pauses_between_steps {
-            return;
-        }
-        // It takes memory for every example.
-        if self.run.data.train.held().is_none() {
-            return;
-        }
-        let network = self.lease.step.replicas.first();
-        let head = Head::of(&*self.lease.files, network, Some(self.run.settings.loss));
-        let (progress, rows) = (&mut self.run.progress, self.run.data.train.len());
-        progress
-            .examples
-            .record(progress.epoch, rows, head, outputs);
     }
 }
 
