@@ -18,7 +18,6 @@ use crate::run::batch_plan::{BatchChange, StepPosition};
 use crate::run::edits::Change;
 use crate::run::handle::Run;
 use crate::run::memory;
-use crate::run::pace::Pace;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
 
@@ -197,7 +196,7 @@ impl RunState<'_> {
         self.count_exchanges();
         let left = self.rest(from.next_batch());
         self.settings.span = self.settings.span.turned(from.steps, left.optimizer_steps);
-        self.hooks.table.pace = Pace::default();
+        self.hooks.table.forget_pace();
         Ok(())
     }
 

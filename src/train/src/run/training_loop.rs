@@ -116,8 +116,8 @@ impl Drive<'_, '_, '_> {
             self.tell(|hook, at| hook.step_ended(at))?;
         }
         if self.at.pause.is_none() {
-            self.tell(|hook, at| hook.after_batch(at, is_last))?;
             self.leave_if_asked()?;
+            self.tell(|hook, at| hook.after_batch(at, is_last))?;
         }
         Ok(())
     }

@@ -16,7 +16,6 @@ use crate::report::inspection::{
 };
 use crate::run::run_state::{ComingStep, Phase, RunState};
 use crate::run::state::ModelState;
-use crate::step::forward::BatchOutputs;
 use crate::step::head::Head;
 
 /// Of which tensors statistics are wanted.

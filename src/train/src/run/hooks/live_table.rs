@@ -31,7 +31,7 @@ const PAUSE_AFTER_LONG_REPORT: u32 = 20;
 #[derive(Default)]
 pub(crate) struct LiveTable {
     /// How fast the run is.
-    pub pace: Pace,
+    pace: Pace,
     /// When the latest batch ended, or the first one of a call or an epoch began.
     batch_ended: Option<Instant>,
     /// When progress was reported last.
@@ -72,8 +72,7 @@ impl Hook for LiveTable {
             self.pace.batch((now - before).as_secs_f64());
         }
         let is_due = self.reported.is_none_or(|at| at.elapsed() >= REPORT_PERIOD);
-        let is_left = interrupt::requested() || at.is_reached();
-        if is_due && !is_last && !is_left {
+        if is_due && !is_last && at.pause.is_none() {
             self.report(at);
         }
         Ok(())
@@ -101,6 +100,11 @@ impl Hook for LiveTable {
 }
 
 impl LiveTable {
+    /// The batches to come have another size.
+    pub(crate) fn forget_pace(&mut self) {
+        self.pace = Pace::default();
+    }
+
     /// Does what was asked since the last step. A paused run waits here for Step, Continue, Stop or an interrupt.
     fn obey(&mut self, at: &mut LoopState<'_, '_, '_>) {
         let (observer, run) = (Arc::clone(&at.run.observer), at.run.number);

@@ -74,16 +74,14 @@ impl Recent {
     }
 
     fn add(&mut self, step: u64, made: &StepRecorded) {
-        keep(
-            &mut self.points,
-            StepPoint {
-                step,
-                loss: made.loss,
-                gradient_norm: made.norm,
-                learning_rate: made.rate,
-                accuracy: self.accuracy_of_the_coming(),
-            },
-        );
+        let point = StepPoint {
+            step,
+            loss: made.loss,
+            gradient_norm: made.norm,
+            learning_rate: made.rate,
+            accuracy: self.accuracy_of_the_coming(),
+        };
+        keep(&mut self.points, point);
         if !made.ratios.is_empty() {
             let layers = Arc::clone(&made.ratios);
             keep(&mut self.ratios, StepRatios { step, layers });
