@@ -13,7 +13,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// A template with its places filled: `{it}` the receiver, `{0}` the first value in the brackets, `{..}` all of them,
-    /// `{index}`, `{value}` what is assigned, `{name}`, `{elements}` the type of elements, `{print}` the values as one
+    /// `{index}`, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
     /// `println!`. `None` where the usage does not have the part.
     pub fn fill(&self, template: &str) -> Option<String> {
         let mut filled = String::new();
@@ -50,6 +50,12 @@ impl Parts<'_> {
             "name" => return Some(usage.name.clone()),
             "index" => return Some(usage.index.as_ref()?.0.clone()),
             "value" => usage.assigned.as_ref()?.0.clone(),
+            "next" => {
+                let next = usage.next.as_ref()?;
+                let call = next.call.as_ref().and_then(|(values, _)| values.first());
+                call.or(next.index.as_ref().map(|(value, _)| value))?
+                    .clone()
+            }
             ".." => return Some(values?.join(", ")),
             "print" => return printed(values?),
             "elements" => return self.elements.clone(),
@@ -64,7 +70,7 @@ impl Parts<'_> {
 fn is_place(name: &str) -> bool {
     matches!(
         name,
-        "it" | "name" | "index" | "value" | ".." | "print" | "elements"
+        "it" | "name" | "index" | "value" | "next" | ".." | "print" | "elements"
     ) || name.parse::<usize>().is_ok()
 }
 

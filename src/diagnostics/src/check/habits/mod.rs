@@ -175,6 +175,10 @@ fn subject(
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
         "E0277" if message.starts_with("the type `str` cannot be indexed") => of_value(after("")),
+        // Without a code.
+        _ if message.starts_with("negative integers cannot be used to index on") => {
+            of_value(after(" on a "))
+        }
         "E0277" if name == "sort" => Some((Subject::Of(of_values::LIST), None)),
         "E0308" if is_pair_of(found, "Evaluation") => {
             Some((Subject::Of(of_models::EVALUATION), None))
@@ -333,7 +337,7 @@ fn finding(
     let filled = parts.fill(template).filter(|it| !it.is_empty());
     let start = usage.named.start;
     let mut end = form.end;
-    if form.takes_mark && usage.is_tried {
+    if form.takes_mark && usage.is_tried_at(form.end) {
         end += parts.text[end..].find('?').map_or(0, |at| at + 1);
     }
     let given = text::excerpt(parts.text.get(start..form.end).unwrap_or_default(), 60);

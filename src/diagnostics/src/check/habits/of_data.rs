@@ -59,7 +59,8 @@ pub(super) const DATASET: &[Habit] = &[
         "a data set as the last line of a cell, or `display`, shows its size, classes and first rows",
     ),
     Habit(
-        "value_counts() | value_counts(..) | class_distribution() | counts()",
+        "value_counts() | value_counts(..) | class_distribution() | counts() | label.value_counts() | labels.value_counts() \
+           | y.value_counts() | [\"label\"].value_counts() | [\"labels\"].value_counts()",
         "{it}.class_counts()",
         "the number of examples of each class",
     ),
@@ -109,7 +110,8 @@ pub(super) const DATASET: &[Habit] = &[
         "`skip` and `take` choose by place, `filter` by a condition",
     ),
     Habit(
-        "class_names | label_list | names | classes | label_names()",
+        "class_names | label_list | names | classes | label_names() | features[\"_\"].names | features.names \
+           | label.unique() | labels.unique() | [\"label\"].unique()",
         "{it}.label_names",
         "the names of the classes",
     ),

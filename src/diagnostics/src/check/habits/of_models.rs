@@ -30,13 +30,18 @@ pub(super) const MODEL: &[Habit] = &[
         "`freeze` and `unfreeze` take the beginning of the names of variables; `summary()` lists them",
     ),
     Habit(
+        "get_weights() | state_dict() | layers[_].get_weights() | layers[_].weights | get_layer(..).get_weights()",
+        "{it}.variables()",
+        "the names of all variables, with their values",
+    ),
+    Habit(
         "layers[_] | get_layer(..)",
         "{it}.freeze(\"dense\")?; …",
         "a layer is known by the beginning of the names of its variables, which `summary()` lists",
     ),
     Habit(
-        "layers | get_weights() | weights | variables | trainable_variables | non_trainable_variables | trainable_weights \
-           | parameters() | named_parameters() | state_dict()",
+        "layers | weights | variables | trainable_variables | non_trainable_variables | trainable_weights \
+           | parameters() | named_parameters()",
         "{it}.summary()",
         "`summary()` lists the layers and the variables; a run shows statistics of them: `start!(model, data)?.weights()?`",
     ),
@@ -204,7 +209,7 @@ pub(super) const HISTORY: &[Habit] = &[
         "the values of all epochs, as in `history.history` of Keras",
     ),
     Habit(
-        "keys() | columns | keys",
+        "keys() | columns | keys | history.keys() | history.keys",
         "{it}.names()",
         "the names of what was measured",
     ),

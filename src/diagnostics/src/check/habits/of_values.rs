@@ -4,6 +4,11 @@ use super::Habit;
 
 pub(super) const LIST: &[Habit] = &[
     Habit(
+        "[-1]",
+        "{it}[{it}.len() - 1]",
+        "an index counts from the beginning; `last()` is `None` for an empty list",
+    ),
+    Habit(
         "length | size | length() | size() | count | count() | __len__()",
         "{it}.len()",
         "the number of elements",

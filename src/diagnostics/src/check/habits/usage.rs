@@ -27,6 +27,8 @@ pub(super) struct Usage {
     pub is_tried: bool,
     /// Whether a dot follows.
     pub goes_on: bool,
+    /// What follows that dot: `value_counts()` of `data.label.value_counts()`.
+    pub next: Option<Box<Usage>>,
 }
 
 /// A way to write a usage as the form of a habit, and where it ends.
@@ -43,8 +45,35 @@ impl Usage {
         find(text, tokens, span, is_root, 0)
     }
 
-    /// The forms that this usage may have in the table, the most exact first.
+    /// The forms that this usage may have in the table, the most exact first: those with what follows its dot before those
+    /// without.
     pub fn forms(&self) -> Vec<Form> {
+        let own = self.own_forms();
+        let next = self.next.as_ref().map(|it| it.own_forms());
+        let mut forms = Vec::new();
+        for next in next.iter().flatten() {
+            // `*` stands for any name, and a dot at the end for any that follows.
+            let is_named = |it: &&Form| it.text != "*" && !it.text.ends_with('.');
+            if is_named(&next) {
+                forms.extend(own.iter().filter(is_named).map(|own| Form {
+                    text: format!("{}.{}", own.text, next.text),
+                    ..*next
+                }));
+            }
+        }
+        forms.extend(own);
+        forms
+    }
+
+    /// Where a `?` stands behind it, or behind what follows its dot, if that is meant.
+    pub fn is_tried_at(&self, end: usize) -> bool {
+        match &self.next {
+            Some(next) if next.named.end <= end => next.is_tried,
+            _ => self.is_tried,
+        }
+    }
+
+    fn own_forms(&self) -> Vec<Form> {
         let mut forms = Vec::new();
         let name = self.name.as_str();
         let form = |text: String, end: usize, takes_mark: bool| Form {
@@ -247,6 +276,16 @@ fn behind(text: &str, trees: &[TokenTree], mut next: usize, mut usage: Usage) ->
             };
             usage.assigned = Some((slice(text, whole).to_owned(), whole.end));
         }
+    }
+    if usage.goes_on
+        && let Some(TokenTree::Ident(name)) = trees.get(next + 1)
+    {
+        let following = Usage {
+            name: name.to_string(),
+            named: span_of(name.span()),
+            ..Usage::default()
+        };
+        usage.next = Some(Box::new(behind(text, trees, next + 2, following)));
     }
     usage
 }
