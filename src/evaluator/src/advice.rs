@@ -21,12 +21,20 @@ const KNOWN_CRATES: [&str; 9] = [
 /// How rustc says that a name is spelled like another one.
 const SIMILAR: &str = "with a similar name exists";
 
-/// Whether a suggestion is a fix. rustc marks those that it is sure of; of the others, a name of the notebook that is one slip
+/// How suggestions begin that rustc calls uncertain, since it cannot know what was meant, and that are right in a cell.
+const RIGHT_IN_A_CELL: [&str; 4] = [
+    "consider iterating over a slice",
+    "you might be missing a string literal to format with",
+    "try using a conversion method",
+    "use the `Display` trait",
+];
+
+/// Whether a suggestion is a fix. rustc marks those that it is sure of; of the others, some are right in a cell, a name of the notebook that is one slip
 /// away is a fix, and an import from the standard library if it is the only one.
 pub fn is_to_be_applied(spans: &[Value], text: &str) -> bool {
     let is_sure =
         |span: &Value| span["suggestion_applicability"].as_str() == Some("MachineApplicable");
-    if spans.iter().all(is_sure) {
+    if spans.iter().all(is_sure) || RIGHT_IN_A_CELL.iter().any(|it| text.starts_with(it)) {
         return true;
     }
     let [span] = spans else {
@@ -172,6 +180,11 @@ mod tests {
                 false,
             ),
             (span("np.x", "np", "n", "MaybeIncorrect"), similar, false),
+            (
+                span("println!(n)", "n", "\"{}\", n", "MaybeIncorrect"),
+                "you might be missing a string literal to format with",
+                true,
+            ),
             (
                 span("naame.len()", "naame", "name", "MaybeIncorrect"),
                 similar,

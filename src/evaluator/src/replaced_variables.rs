@@ -87,6 +87,34 @@ impl ReplacedVariables {
     }
 }
 
+/// rustc's error about a call of something that is no function, where a variable of the notebook hides the function.
+pub fn hides_a_function(
+    found: &Diagnostic,
+    code: &str,
+    is_variable: impl Fn(&str) -> bool,
+) -> Option<Diagnostic> {
+    let Place::Span(span) = found.labels.first()?.place else {
+        return None;
+    };
+    let name = code.get(span.start..span.end)?;
+    if found.code != "E0618" || !is_variable(name) {
+        return None;
+    }
+    let mut found = found.clone();
+    found.labels.truncate(1);
+    found.labels[0].text = format!("the variable `{name}`");
+    found.message = format!("the variable `{name}` hides the function of that name");
+    let fix = Fix {
+        kind: FixKind::Change,
+        title: format!(
+            "give the variable another name, in the cell that made it: `let {name}_value = …;`, then restart or `%reset`"
+        ),
+        edits: Vec::new(),
+    };
+    found.fixes = vec![fix];
+    Some(found)
+}
+
 /// The variable before the dot or the bracket that an error marks.
 fn variable_at<'a>(found: &Diagnostic, code: &'a str) -> Option<&'a str> {
     let Place::Span(span) = found.labels.first()?.place else {
@@ -123,6 +151,19 @@ mod tests {
     use stratoscope_diagnostics::Severity;
 
     use super::*;
+
+    #[test]
+    fn a_variable_that_hides_a_function_is_named() {
+        let code = "metrics = [accuracy()]";
+        let found = Diagnostic::new("E0618", Severity::Error, "expected function, found `f64`")
+            .label(Place::span(11, 19), "");
+        let said = hides_a_function(&found, code, |name| name == "accuracy").expect("it hides one");
+        assert_eq!(
+            said.message,
+            "the variable `accuracy` hides the function of that name"
+        );
+        assert_eq!(hides_a_function(&found, code, |_| false), None);
+    }
 
     fn explained(code: &str, error: &str, at: &str) -> Option<String> {
         let mut replaced = ReplacedVariables::default();

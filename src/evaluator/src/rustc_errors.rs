@@ -22,8 +22,15 @@ pub fn errors(errors: &[CompilationError], rewritten: &Rewritten, code: &str) ->
             found.push(diagnostic);
         }
     }
+    // What follows from a type that is not known says nothing more.
+    if found.iter().any(|it| it.message == UNKNOWN_PARSE) {
+        found.retain(|it| !it.message.contains("`!`"));
+    }
     found
 }
+
+/// `parse` without a type, of which rustc says that `!` has no `FromStr`.
+const UNKNOWN_PARSE: &str = "the type that `parse` returns is not known";
 
 fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diagnostic {
     let code = error.code().unwrap_or("CompilationError");
@@ -86,8 +93,22 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
         diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
         return diagnostic.fix("end the line with `;`, or let what never returns end with a value");
     }
+    if diagnostic
+        .message
+        .starts_with("the trait bound `!: FromStr` is not satisfied")
+    {
+        UNKNOWN_PARSE.clone_into(&mut diagnostic.message);
+        diagnostic.labels.truncate(1);
+        diagnostic.labels.iter_mut().for_each(|it| it.text.clear());
+        return diagnostic
+            .fix("name it: `parse::<i64>()` for whole numbers, `parse::<f64>()` for others");
+    }
     let mixed = mixed_numbers(&diagnostic);
     diagnostic.fixes.extend(mixed);
+    if let Some(fix) = missing_question_mark(&diagnostic) {
+        diagnostic.fixes.push(fix);
+        return diagnostic;
+    }
     with_children(diagnostic, &error.json["children"], rewritten, cell)
 }
 
@@ -158,6 +179,26 @@ fn mixed_numbers(diagnostic: &Diagnostic) -> Option<Fix> {
     })
 }
 
+/// A `?` behind a `Result` that is taken apart as its value: `let (train, dev) = data.split(0.2);`.
+fn missing_question_mark(diagnostic: &Diagnostic) -> Option<Fix> {
+    let is_pattern = (diagnostic.labels.iter())
+        .any(|it| it.text.starts_with("expected `Result<") && it.text.ends_with("found `(_, _)`"));
+    let is_value = |it: &&Label| it.text.starts_with("this expression has type `Result<");
+    let value = diagnostic.labels.iter().find(is_value)?;
+    let Place::Span(span) = value.place else {
+        return None;
+    };
+    let is_ours = diagnostic.code == "E0308" && value.text.contains("Diagnostic");
+    (is_pattern && is_ours).then(|| Fix {
+        kind: stratoscope_diagnostics::FixKind::Change,
+        title: "take the value out of the `Result` with `?`".to_owned(),
+        edits: vec![Edit {
+            place: Place::span(span.end, span.end),
+            replacement: "?".to_owned(),
+        }],
+    })
+}
+
 /// With rustc's notes and suggestions, as far as they are about what somebody has typed.
 pub fn with_children(
     mut diagnostic: Diagnostic,
@@ -181,7 +222,19 @@ pub fn with_children(
         if suggested.contains(&Suggestion::NotOurs) {
             continue;
         }
-        let edits = edits_of(&suggested);
+        let mut edits = edits_of(&suggested);
+        // evcxr moves a cell's `use` lines, and so the place of a new one.
+        if edits.is_empty()
+            && let [span] = spans
+            && let Some(import) = span["suggested_replacement"].as_str()
+            && text.starts_with("consider importing this")
+            && import.trim().starts_with("use std::")
+        {
+            edits.push(Edit {
+                place: Place::span(0, 0),
+                replacement: format!("{}\n", import.trim()),
+            });
+        }
         let is_import = |it: &&Edit| it.replacement.trim_start().starts_with("use ");
         let mut imports = edits.iter().filter(is_import);
         if imports.any(|it| advice::names_foreign_crate(&it.replacement, cell)) {
@@ -236,8 +289,20 @@ fn says_nothing(text: &str) -> bool {
     let is_of_an_operator = text
         .starts_with("the following other types implement trait `std::ops::")
         || text.starts_with("multiple `impl`s satisfying");
+    // Types of all crates, of which the first are shown.
+    let is_long_list =
+        text.starts_with("the following other types implement trait") && text.ends_with("others");
+    // `{:.3f}`: that of Display is suggested, too.
+    let is_of_a_format = text.starts_with("the only appropriate formatting traits are")
+        || (text.starts_with("use the `")
+            && text.ends_with("` trait")
+            && !text.starts_with("use the `Display`"));
     is_generated(text)
         || is_of_an_operator
+        || is_long_list
+        || is_of_a_format
+        || text.starts_with("the full name for the type has been written to")
+        || text.starts_with("consider using `--verbose`")
         || text.starts_with("this error originates in the macro")
         || text.contains("in this macro invocation")
         || text.starts_with("required by a bound in")

@@ -232,6 +232,21 @@ fn without_its_mark(text: &str, plain: &Plain) -> Diagnostic {
     .diagnostic()
 }
 
+fn is_integer(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|it| it.is_ascii_digit() || it == '_')
+}
+
+/// Values with the names of arguments that are given in this order; the rest as it is.
+fn in_order<'v>(values: &'v [&str], names: &'v [&str]) -> impl Iterator<Item = String> + 'v {
+    values
+        .iter()
+        .enumerate()
+        .map(|(at, value)| match names.get(at) {
+            Some(name) => format!("{name} = {value}"),
+            None => (*value).to_owned(),
+        })
+}
+
 /// `model.fit(train, epochs = 3)`.
 pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diagnostic {
     let (name, model) = (&plain.name, slice(text, receiver));
@@ -243,10 +258,28 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
     let operands: Vec<&str> = plain.operands.iter().map(|it| it.text.as_str()).collect();
     let data: Vec<String> = match (operands.as_slice(), value("x"), value("y")) {
         _ if name == "compile" => operands.iter().map(|it| (*it).to_owned()).collect(),
+        // Numbers are no labels: epochs are meant, and the size of a batch.
+        ([data, numbers @ ..], _, _)
+            if !numbers.is_empty() && numbers.iter().all(|it| is_integer(it)) =>
+        {
+            let order = if name == "fit" {
+                ["epochs", "batch_size"].as_slice()
+            } else {
+                &["batch_size"]
+            };
+            std::iter::once(lent(data))
+                .chain(in_order(numbers, order))
+                .collect()
+        }
         ([x, y, rest @ ..], _, _) => {
+            // The order of Keras.
+            let order = if name == "fit" {
+                ["batch_size", "epochs"].as_slice()
+            } else {
+                &["batch_size"]
+            };
             let pair = kind::from_arrays(x, y);
-            let rest = rest.iter().map(|it| (*it).to_owned());
-            std::iter::once(pair).chain(rest).collect()
+            std::iter::once(pair).chain(in_order(rest, order)).collect()
         }
         ([x], _, Some(y)) => vec![kind::from_arrays(x, y)],
         ([data], ..) => vec![lent(data)],

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evcxr::{CompilationError, Error, EvalOutputs};
 use stratoscope_compile::evcxr_contract as contract;
-use stratoscope_diagnostics::{Diagnostic, Severity, check};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity, check};
 
 use super::Engine;
 use crate::lost_variables::{Cause, LostVariables};
 use crate::relay::{Current, Ending, LastWords};
+use crate::replaced_variables::hides_a_function;
 use crate::{advice, compile_failure, persistence, rustc_errors, show};
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
@@ -116,31 +117,38 @@ impl Engine {
             ));
         }
         // An error about the DSL is shown in its terms, on a card.
-        let mut shown: Vec<Diagnostic> = Vec::new();
+        let mut said: Vec<Said> = Vec::new();
         let mut trial = check::Trial::new(code, &known);
         for found in found {
-            if let Some(replaced) = self.replaced_variables.explain(&found, code) {
-                shown.push(replaced);
+            let is_variable = |name: &str| known.variables.contains_key(name);
+            let replaced = self.replaced_variables.explain(&found, code);
+            if let Some(other) = replaced.or_else(|| hides_a_function(&found, code, is_variable)) {
+                said.push(Said::Text(other));
                 continue;
             }
             let ours = check::in_our_words(code, &found, &known);
             // Two names in one call are one mistake.
             let is_same = |ours: &Diagnostic| {
                 let same = |other: &Diagnostic| {
-                    let said = !ours.fixes.is_empty() || other.message == ours.message;
-                    other.code == ours.code && other.fixes == ours.fixes && said
+                    let is_said = !ours.fixes.is_empty() || other.message == ours.message;
+                    other.code == ours.code && other.fixes == ours.fixes && is_said
                 };
-                shown.iter().any(same)
+                said.iter().any(|it| same(it.diagnostic()))
             };
             match ours {
                 Some(ours) if is_same(&ours) => {}
-                Some(ours) => shown.push(show::diagnostic(ours, None, current)),
+                Some(ours) => said.push(Said::Card(ours)),
                 None => {
                     let found = advice::with_its_crate(rustc_errors::at_the_arguments(found));
-                    shown.push(trial.passed(found));
+                    said.push(Said::Text(trial.passed(found)));
                 }
             }
         }
+        let shown = without_consequences(said).into_iter().map(|it| match it {
+            Said::Card(ours) => show::diagnostic(ours, None, current),
+            Said::Text(found) => found,
+        });
+        let shown: Vec<Diagnostic> = shown.collect();
         show::error_of(&shown, code, number)
     }
 
@@ -158,6 +166,49 @@ impl Engine {
             }
         }
     }
+}
+
+/// What is said of an error of rustc's.
+enum Said {
+    /// In our words, on a card.
+    Card(Diagnostic),
+    /// In rustc's words.
+    Text(Diagnostic),
+}
+
+impl Said {
+    fn diagnostic(&self) -> &Diagnostic {
+        match self {
+            Self::Card(found) | Self::Text(found) => found,
+        }
+    }
+}
+
+/// Drops what only follows from another mistake: the named arguments of a method that is not there, and the value of a function
+/// that is to return a `Result`.
+fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
+    let span_of = |found: &Diagnostic| match found.labels.first()?.place {
+        Place::Span(span) => Some(span),
+        _ => None,
+    };
+    let spans_of = |code: &str| -> Vec<CellSpan> {
+        let found = said.iter().map(Said::diagnostic);
+        let found = found.filter(|it| it.code == code);
+        found.filter_map(span_of).collect()
+    };
+    let (unknown, is_to_return) = (spans_of("SC0130"), !spans_of("SC1014").is_empty());
+    said.retain(|it| {
+        let found = it.diagnostic();
+        let is_inside = |span: CellSpan| {
+            let mut around = unknown.iter();
+            around.any(|it| it.start <= span.start && span.end <= it.end)
+        };
+        let is_named = found.code == "SC0125" && span_of(found).is_some_and(is_inside);
+        let is_unit = |it: &Label| it.text.starts_with("expected `()`");
+        let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
+        !is_named && !(is_to_return && is_returned)
+    });
+    said
 }
 
 /// An error without a place.

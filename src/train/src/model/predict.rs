@@ -295,9 +295,9 @@ impl Prediction {
 }
 
 impl Predictions {
-    /// The label of every text.
-    pub fn labels(&self) -> Vec<&str> {
-        self.rows.iter().map(|row| row.label.as_str()).collect()
+    /// The label of every text. They are owned, so that a notebook can keep them.
+    pub fn labels(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.label.clone()).collect()
     }
 
     /// Which classes were taken for which, by the labels of `data`: the data set that was predicted, or one of as many

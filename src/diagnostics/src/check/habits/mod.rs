@@ -89,7 +89,7 @@ pub(super) fn answer(
         // What is no name would be computed twice.
         let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
         let written = if is_twice {
-            format!("~{}", habit.1)
+            format!("{{ let it = {{it}}; {} }}", habit.1.replace("{it}", "it"))
         } else {
             habit.1.to_owned()
         };

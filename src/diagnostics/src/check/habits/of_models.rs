@@ -121,6 +121,11 @@ pub(super) const MODEL: &[Habit] = &[
         "the metrics belong to `compile!`; the results of `evaluate!` have their names",
     ),
     Habit(
+        "config.",
+        "~{it}.summary()",
+        "`summary()` shows the layers, their sizes and their variables; the settings are in `config.json` of the checkpoint",
+    ),
+    Habit(
         "name | input_shape | output_shape | inputs | outputs | input | output | dtype | config | shape | built",
         "{it}.summary()",
         "`summary()` shows the layers, their shapes and their variables",
