@@ -1,4 +1,5 @@
-//! Expressions of Python in a cell that is Rust otherwise: `[x * x for x in v]`, `lambda x: x + 1`, `a if b else c`.
+//! Expressions of Python in a cell that is Rust otherwise: `[x * x for x in v]`, `lambda x: x + 1`, `a if b else c`,
+//! `v[1:3]`.
 
 use super::cell;
 use crate::render::apply;
@@ -19,7 +20,7 @@ pub(super) fn answer(text: &str, code: &str) -> Option<Diagnostic> {
     if !code.contains(';') && !code.contains("let ") {
         return None;
     }
-    let found = [comprehension, lambda, condition];
+    let found = [comprehension, lambda, condition, slice];
     found.into_iter().find_map(|read| {
         let Rewritten { span, rust, reason } = read(text, code)?;
         let place = Place::Span(span);
@@ -140,6 +141,66 @@ fn condition(text: &str, code: &str) -> Option<Rewritten> {
     })
 }
 
+/// `v[1:3]` of a list, `t[:, 0]` of a tensor.
+fn slice(text: &str, code: &str) -> Option<Rewritten> {
+    let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    let open = code.match_indices('[').map(|(at, _)| at).find(|at| {
+        let inside = &code[at + 1..end_of(code, at + 1, &[])];
+        let is_of_a_name = code[..*at].ends_with(is_name);
+        is_of_a_name && inside.contains(':') && !inside.contains("::")
+    })?;
+    let close = end_of(code, open + 1, &[]);
+    let name = &code[code[..open].trim_end_matches(is_name).len()..open];
+    let parts: Vec<&str> = text
+        .get(open + 1..close)?
+        .split(',')
+        .map(str::trim)
+        .collect();
+    let range = |part: &str, length: &str| -> Option<String> {
+        // An end that counts from the last.
+        let place = |at: &str| match at.strip_prefix('-') {
+            Some(back) => format!("{length} - {back}"),
+            None => at.to_owned(),
+        };
+        let Some((from, to)) = part.split_once(':') else {
+            let next = part.parse::<usize>().ok()? + 1;
+            return Some(format!("{part}..{next}"));
+        };
+        Some(format!("{}..{}", place(from.trim()), place(to.trim())))
+    };
+    let (rust, reason) = if let [part] = parts.as_slice() {
+        let range = range(part, &format!("{name}.len()"))?;
+        let reason = "a range is written with two dots; `to_vec()` makes a list of the part";
+        (format!("{name}[{range}].to_vec()"), reason)
+    } else {
+        let of_dimension = |(at, part): (usize, &&str)| {
+            let length = format!("{name}.dims()[{at}]");
+            let range = range(part, &length)?;
+            let range = if range.starts_with("..") {
+                format!("0{range}")
+            } else {
+                range
+            };
+            Some(if range.ends_with("..") {
+                format!("{range}{length}")
+            } else {
+                range
+            })
+        };
+        let ranges: Option<Vec<String>> = parts.iter().enumerate().map(of_dimension).collect();
+        let reason = "`slice` takes a range for each dimension of a tensor";
+        (format!("{name}.slice([{}])", ranges?.join(", ")), reason)
+    };
+    Some(Rewritten {
+        span: CellSpan {
+            start: open - name.len(),
+            end: close + 1,
+        },
+        rust,
+        reason,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +208,12 @@ mod tests {
     #[test]
     fn expressions_are_written_in_rust() {
         for (text, expected) in [
+            (
+                "let m = t[:, 0];",
+                "let m = t.slice([0..t.dims()[0], 0..1]);",
+            ),
+            ("let w = v[1:3];", "let w = v[1..3].to_vec();"),
+            ("let w = v[-2:];", "let w = v[v.len() - 2..].to_vec();"),
             (
                 "let a = [x * x for x in v];",
                 "let a = v.iter().cloned().map(|x| x * x).collect::<Vec<_>>();",
