@@ -20,8 +20,8 @@ impl Rule for AccuracyOnRegression {
         stage: Stage::Compile,
         finds: "A classification metric (`accuracy`, `f1`, `macro_f1`, `mcc`, `precision`, `recall`, `auc`, \
                 top-k) on a regression model.",
-        why: "A predicted 2.9 never equals a labelled 3: accuracy stays at 0 or is meaningless. Accuracy is \
-              correct for one logit under `BinaryCrossentropy`: the threshold is 0 for logits and 0.5 for \
+        why: "A prediction of 2.9 never equals the label 3, so accuracy stays at 0 or is meaningless. Accuracy is \
+              correct for one logit under `BinaryCrossentropy`: its threshold is 0 for logits and 0.5 for \
               probabilities.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError, metrics = [accuracy()])?;",

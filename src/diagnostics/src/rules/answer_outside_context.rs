@@ -33,9 +33,9 @@ impl Rule for AnswerOutsideContext {
         name: "answer-outside-context",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "An answer that does not stand in its context, or not at its `answer_start`.",
-        why: "The target of a question is where its answer begins and ends. An answer beside it would teach the \
-              model to mark other words; `answer_start` counts characters, not bytes or tokens.",
+        finds: "An answer that does not occur in its context, or not at its `answer_start`.",
+        why: "The target of a question is where its answer begins and ends. A wrong position would teach the model \
+              to mark other words. `answer_start` counts characters, not bytes or tokens.",
         bad: "let questions = Dataset::from_questions([(\"who wrote it ?\", \"Ada wrote it\", \"Grace\")])?;",
         good: "let questions = Dataset::from_questions([(\"who wrote it ?\", \"Ada wrote it\", \"Ada\")])?;",
         tensorflow: tensorflow::page("SC0432"),
@@ -50,7 +50,7 @@ impl Rule for AnswerOutsideContext {
                 text::thousands(self.length)
             ),
             Some(start) => format!(
-                "the answer `{answer}` does not stand at character {} of its context",
+                "the answer `{answer}` is not at character {} of its context",
                 text::thousands(start)
             ),
             None => format!("the answer `{answer}` is not in its context"),
@@ -71,10 +71,11 @@ impl Rule for AnswerOutsideContext {
             );
         match self.elsewhere {
             _ if self.was_there => diagnostic
-                .why("the context was changed after the data set was made, as `map` does, but the place of the answer was not")
-                .fix("change the texts first, then make the data set of them: `Dataset::from_questions(rows)?`"),
+                .why("the context was changed after the data set was created, for example by `map`, but the position \
+                      of the answer was not")
+                .fix("change the texts first, then create the data set from them: `Dataset::from_questions(rows)?`"),
             Some(at) => diagnostic
-                .evidence("the answer stands at character", text::thousands(at))
+                .evidence("the answer is at character", text::thousands(at))
                 .fix("count `answer_start` in characters from the beginning of the context"),
             None => diagnostic.fix("correct the answer, or leave it empty if the context has none"),
         }

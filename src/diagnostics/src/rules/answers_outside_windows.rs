@@ -25,7 +25,7 @@ impl Rule for AnswersOutsideWindows {
         name: "answers-outside-windows",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Questions with answers, where no window contains a whole answer.",
+        finds: "Questions with answers, but no window contains a whole answer.",
         why: "A context is cut into windows of `max_length` tokens. A window without the whole answer has the target \"no answer\". If all windows have it, the model only learns not to answer.",
         bad: "let questions = Dataset::from_questions([(\n    \
                   \"what is it ?\",\n    \

@@ -16,8 +16,8 @@ impl Rule for AutomaticBatching {
         finds: "A mistake that is possible in TensorFlow only: a batched dataset with a `batch_size`, or an \
                 unbatched dataset without one. Here a dataset is a list of examples, and `fit!` makes the \
                 batches.",
-        why: "TensorFlow ignores the argument without a message: the batches keep their size, and the learning \
-              rate was chosen for another one.",
+        why: "TensorFlow ignores the argument without a message: the batches keep their size, but the learning rate \
+              was chosen for another size.",
         bad: "// dataset.batch(8), then model.fit(dataset, batch_size=32): batches of 8\nlet data = train.take(64);",
         good: "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { \
                from_logits: true })?;\nfit!(model, train.take(64), batch_size = 8)?;",

@@ -23,12 +23,12 @@ impl Rule for BatchesDivided {
         name: "batches-divided",
         severity: Severity::Note,
         stage: Stage::Training,
-        finds: "A step for which a device has no memory, in a run that goes on: each batch is computed in parts, and \
-                their gradients are added up before the update.",
-        why: "The gradient is the mean over the same examples, so that the step is the same but for rounding; on the \
-              CPU it has the bits of a run with that `batch_size` and as many `gradient_accumulation_steps` from the \
-              start. Dropout masks are those of the parts. It takes longer where a device has room to spare. The \
-              history lists the change with its step.",
+        finds: "A step that does not fit into the memory of a device. The run continues: each batch is computed in \
+                parts, and their gradients are added up before the update.",
+        why: "The gradient is still the mean over the same examples, so the step is the same except for rounding. On \
+              the CPU it has the same bits as a run that has this smaller `batch_size` and the matching \
+              `gradient_accumulation_steps` from the start. Dropout masks are drawn for the parts. If a device has \
+              free memory, smaller parts take longer. The history lists the change with its step.",
         bad: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(1000))?; // megabytes\n\
               scope!(small, {\n    \
                   let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \

@@ -24,8 +24,8 @@ impl Rule for ChartLengthsDiffer {
         name: "chart-lengths-differ",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "`scatter` or `plot_xy` with more horizontal than vertical values or the other way round, `heatmap` with rows of \
-                different lengths.",
+        finds: "`scatter` or `plot_xy` with different numbers of horizontal and vertical values, or `heatmap` with \
+                rows of different lengths.",
         why: "A point has two values, and all rows of a grid have the same number of cells. If the longer list were cut, the chart would leave out values without a message.",
         bad: "scatter(&[1.0, 2.0, 3.0], &[0.5, 0.7])?",
         good: "scatter(&[1.0, 2.0], &[0.5, 0.7])?",

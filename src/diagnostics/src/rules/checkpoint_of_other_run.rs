@@ -18,9 +18,8 @@ impl Rule for CheckpointOfOtherRun {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "`resume_from` with a checkpoint of a run that had another model, strategy, optimizer, data or arguments.",
-        why: "A run that continues is the run that was begun: the order of the examples, the dropout masks, the rates \
-              and the moments follow from its data and arguments. With others it would be neither the old run nor a new \
-              one.",
+        why: "The order of the examples, the dropout masks, the rates and the moments of a run follow from its data \
+              and arguments. With other data or arguments, the result would be neither the old run nor a new one.",
         bad: "fit!(model, train.take(64), epochs = 3, resume_from = &folder)?; // it had epochs = 1",
         good: "fit!(model, train.take(64), resume_from = &folder)?;",
         tensorflow: "",
@@ -44,9 +43,9 @@ impl Rule for CheckpointOfOtherRun {
         ))
         .label(
             Place::argument("fit", "resume_from"),
-            "cannot go on with these arguments",
+            "cannot continue with these arguments",
         )
-        .why("a run continues with the model, data and arguments that it was begun with");
+        .why("a run can only continue with the model, data and arguments that it started with");
         for (name, saved, now) in self.differences.iter().take(8) {
             diagnostic = diagnostic.evidence(
                 name.clone(),

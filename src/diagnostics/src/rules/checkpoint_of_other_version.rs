@@ -20,8 +20,8 @@ impl Rule for CheckpointOfOtherVersion {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "`resume_from` with a checkpoint that another version of stratoscope wrote.",
-        why: "A run continues to the bit. Another version may compute in another order, or keep other numbers, without \
-              any sign of it in the results.",
+        why: "A resumed run must equal the original run to the bit. Another version may compute in another order or \
+              store other numbers, and the results would not show it.",
         bad: "fit!(model, train, resume_from = \"runs/debian\")?; // written by an earlier version",
         good: "let model = BertForSequenceClassification::from_pretrained(\"runs/debian/step-150\", 8)?; // its weights",
         tensorflow: "",

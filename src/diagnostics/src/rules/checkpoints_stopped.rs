@@ -23,8 +23,8 @@ impl Rule for CheckpointsStopped {
         stage: Stage::Training,
         finds: "A checkpoint of `fit!(…, checkpoint = \"folder\", every = 50)` that cannot be written: the disk is full, \
                 or the folder is not writable.",
-        why: "Training is worth more than its checkpoints, so the run goes on. It writes no more of them: a disk that is \
-              full stays full, and every attempt costs time. Checkpoints that are complete stay as they are.",
+        why: "Training is more important than its checkpoints, so the run continues. It writes no more checkpoints, \
+              because a full disk stays full and every attempt costs time. Complete checkpoints remain.",
         bad: "fit!(model, train.take(64), checkpoint = \"/proc/run\", every = 1)?;",
         good: "fit!(model, train.take(64), checkpoint = std::env::temp_dir().join(\"run\"), every = 1)?;",
         tensorflow: "",
@@ -41,8 +41,8 @@ impl Rule for CheckpointsStopped {
             "checkpoints stop: the one after step {} could not be written: {}",
             self.step, self.reason
         ))
-        .label(Place::argument("fit", "checkpoint"), "the run goes on without checkpoints")
-        .why("training continues; checkpoints that are complete stay as they are")
+        .label(Place::argument("fit", "checkpoint"), "the run continues without checkpoints")
+        .why("training continues; complete checkpoints remain")
         .evidence("folder", self.folder.clone())
         .evidence("newest complete checkpoint", newest)
         .fix("free space on the disk, or choose another folder, before the next run")

@@ -19,7 +19,7 @@ impl Rule for ClassWithoutExamples {
         severity: Severity::Warning,
         stage: Stage::Training,
         finds: "`run.drop_examples([…])` that leaves a class without any example to train on.",
-        why: "The rest of the run teaches the model never to answer with this class.",
+        why: "The rest of the run teaches the model never to predict this class.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let run = start!(model, train.take(32))?;\n\
@@ -45,8 +45,8 @@ impl Rule for ClassWithoutExamples {
             Place::call("drop_examples"),
             format!("drops the last examples of the {noun}"),
         )
-        .why("the steps to come teach the model never to answer with it")
+        .why("the remaining steps teach the model never to predict it")
         .evidence("dropped", text::count(self.dropped, "example"))
-        .fix("`run.rewind(…)?` to this step undoes it; drop fewer examples, or right their labels in the data")
+        .fix("`run.rewind(…)?` to this step undoes it; drop fewer examples, or correct their labels in the data")
     }
 }

@@ -21,11 +21,11 @@ impl Rule for DamagedCheckpoint {
         name: "damaged-checkpoint",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "`resume_from = \"folder\"` where the folder has no complete checkpoint: none was written, a file is \
-                missing, or its bytes are not those that were written. Where an older checkpoint is complete, that one \
-                is used and this is a warning.",
-        why: "Every file of a checkpoint is listed in its manifest with size and checksum. A run that continued from \
-              other numbers than those that were saved would train something else.",
+        finds: "`resume_from = \"folder\"` with a folder that has no complete checkpoint: none was written, a file \
+                is missing, or its bytes have changed. If an older checkpoint is complete, it is used, and this is a \
+                warning.",
+        why: "The manifest of a checkpoint lists every file with its size and checksum. A run that continues from \
+              damaged numbers would train another model.",
         bad: "fit!(model, train.take(64), resume_from = std::env::temp_dir().join(\"no run\"))?;",
         good: "let folder = std::env::temp_dir().join(\"a run\");\nfit!(model, train.take(64), checkpoint = &folder, every = 1)?;\nfit!(model, train.take(64), resume_from = &folder)?;",
         tensorflow: "",
@@ -60,11 +60,11 @@ impl Rule for DamagedCheckpoint {
             (Some(_), _) => diagnostic.fix("remove the damaged folder; nothing reads it"),
             (None, true) if !self.exists => diagnostic
                 .fix("check the path: relative paths start at the folder of the notebook")
-                .fix("give the folder that `checkpoint` of the earlier run had")
+                .fix("pass the folder of `checkpoint` in the earlier run")
                 .fix("without `resume_from` the run starts from the beginning"),
             (None, true) => diagnostic
                 .why("a checkpoint is complete once its `manifest.json` is written")
-                .fix("give the folder of `checkpoint`, or one `step-…` in it")
+                .fix("pass the folder of `checkpoint`, or one of its `step-…` folders")
                 .fix("without `resume_from` the run starts from the beginning"),
             (None, false) => diagnostic
                 .fix("without `resume_from` the run starts from the beginning")

@@ -30,9 +30,8 @@ impl Rule for DataOfOtherHead {
         name: "data-of-other-head",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "Data whose labels are of another kind than what the model answers, such as a class for each text \
-                for a model that tags words.",
-        why: "The answers of the model cannot be compared with such labels.",
+        finds: "Data whose labels do not fit the model, such as one class per text for a model that tags words.",
+        why: "The predictions of the model cannot be compared with such labels.",
         bad: "let texts = Dataset::from_labelled([(\"Ada lived in London\", \"person\"), (\"it rains\", \"none\")]);\n\
               let tagger = BertForTokenClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
               compile!(tagger, optimizer = AdamW::new(5e-5), loss = \"sparse_categorical_crossentropy\")?;\n\
@@ -53,10 +52,10 @@ impl Rule for DataOfOtherHead {
             Place::call(&self.call),
             format!("data of another kind from `{}`", self.source),
         )
-        .why("the answers of the model cannot be compared with these labels")
+        .why("the predictions of the model cannot be compared with these labels")
         .evidence("first row", self.row.to_string())
         .fix(format!(
-            "read the data with what the model answers: `{}`",
+            "read data of the kind that the model predicts: `{}`",
             self.reader
         ));
         match self.fitting {

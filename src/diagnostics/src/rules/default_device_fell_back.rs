@@ -17,9 +17,10 @@ impl Rule for DefaultDeviceFellBack {
         name: "default-device-fell-back",
         severity: Severity::Note,
         stage: Stage::Load,
-        finds: "A device that should be the default one and does not start: a driver without a GPU that works, NVRTC \
-                that is not installed, a device in use by another process.",
-        why: "The default device is the best one that works: if the best does not start, the next one is used. The note names it, because a run on the processor may take many times as long.",
+        finds: "A default device that does not start: the driver has no working GPU, NVRTC is not installed, or \
+                another process uses the device.",
+        why: "The default is the best device that works. If the best device does not start, the next one is used. \
+              The note names it, because a run on the CPU may take many times as long.",
         bad: "let model = Sequential([Dense(4).input_shape(5)])?; // the machine's GPU does not start",
         good: "%device cpu",
         tensorflow: "",
@@ -44,7 +45,7 @@ impl Rule for DefaultDeviceFellBack {
             ))
             .fix("`stratoscope doctor` in a terminal lists drivers, devices and what each is missing")
             .fix(format!(
-                "`%device {}`, or `STRATOSCOPE_DEVICE={}` before the kernel starts, names it without a note",
+                "`%device {}`, or `STRATOSCOPE_DEVICE={}` before the kernel starts, selects it without this note",
                 self.used, self.used
             ))
     }

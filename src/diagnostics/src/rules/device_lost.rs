@@ -18,9 +18,10 @@ impl Rule for DeviceLost {
         name: "device-lost",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A GPU that its driver has lost: a reset, a timeout of a kernel, a device that was taken out or put to \
-                sleep.",
-        why: "What was in its memory is gone: models on it cannot be read any more. The kernel, all other variables and models on other devices are still there. The process cannot use the device again, so the kernel must be restarted for it; a run with `checkpoint = …, every = …` goes on from its folder.",
+        finds: "A GPU that its driver has lost: a reset, a timeout of a kernel, a device that was removed or suspended.",
+        why: "The contents of its memory are lost, so models on it can no longer be read. The kernel, all other \
+              variables and models on other devices are not affected. The process cannot use the device again; \
+              restart the kernel to use it. A run with `checkpoint = …, every = …` continues from its folder.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its driver is reset while it trains",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0709"),
@@ -30,8 +31,8 @@ impl Rule for DeviceLost {
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!("{} was lost: {}", self.device, self.reason))
-            .why("what was in its memory is gone; the kernel and everything on other devices is still there")
-            .fix("restart the kernel to use the device again, and go on from a checkpoint: `resume_from = \"…\"`")
+            .why("the contents of its memory are lost; the kernel and everything on other devices are not affected")
+            .fix("restart the kernel to use the device again, and continue from a checkpoint: `resume_from = \"…\"`")
             .fix("use the CPU meanwhile: `OneDeviceStrategy::new(cpu(0))`")
     }
 }

@@ -24,7 +24,7 @@ impl Rule for DeviceNotFound {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A strategy or a model that names a device this machine does not have.",
-        why: "There is no silent fallback to another device: the measurements would be of the wrong one.",
+        why: "There is no silent fallback to another device, because measurements would then describe the wrong device.",
         bad: "let strategy = MirroredStrategy::on([cuda(6), cuda(7)])?; // no such GPU",
         good: "let strategy = MirroredStrategy::logical(2)?;",
         tensorflow: tensorflow::page("SC0906"),

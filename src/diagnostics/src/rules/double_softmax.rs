@@ -63,9 +63,9 @@ impl Rule for DoubleSoftmax {
         name: "double-softmax",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "A network whose outputs are probabilities, trained with `from_logits: true`. `compile!` reads \
-                the activation of the last layer. For a custom network the activation is not known; `fit!` then \
-                checks whether the outputs of the first batch are not negative and each row sums to 1.",
+        finds: "A network whose outputs are probabilities, trained with `from_logits: true`. `compile!` reads the \
+                activation of the last layer. For a custom network the activation is not known; `fit!` then checks \
+                whether the outputs of the first batch are not negative and whether each row sums to 1.",
         why: "The loss applies softmax (sigmoid for one output) a second time. Its inputs are in [0, 1], so no \
               class gets a probability above e/(e + C − 1): 0.73 for two classes. Gradients shrink and the loss \
               never approaches 0. BERT's own heads output logits; this happens with custom networks.",

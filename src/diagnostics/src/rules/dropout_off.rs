@@ -23,7 +23,7 @@ impl Rule for DropoutOff {
         name: "dropout-off",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "`fit!` on a network with all dropout probabilities 0, or a custom training loop that computes \
+        finds: "`fit!` on a network whose dropout probabilities are all 0, or a custom training loop that computes \
                 its gradients in evaluation mode.",
         why: "BERT is fine-tuned with dropout 0.1. Without it a small dataset is overfitted: the training loss \
               falls faster, and the validation loss rises earlier.",

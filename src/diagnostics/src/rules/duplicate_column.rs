@@ -20,7 +20,7 @@ impl Rule for DuplicateColumn {
         name: "duplicate-column",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A file with two columns of the same name that is read, such as two `label` columns.",
+        finds: "A file in which a column to read occurs twice, such as two `label` columns.",
         why: "Only one of them can be the label, and nothing in the file says which.",
         bad: "let train = Dataset::csv(\"two_labels.csv\")?; // columns: text, label, label",
         good: "let train = Dataset::csv_with(\"renamed.csv\", &Columns::new().label(\"label\"))?;",

@@ -25,7 +25,7 @@ impl Rule for EmptyTexts {
         name: "empty-texts",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "Rows whose text, or one of whose two texts, is empty or white space.",
+        finds: "Rows whose text is empty or white space. In a pair, one such text is enough.",
         why: "Such a row is `[CLS] [SEP]` with a label: the model learns to guess the class without a text. \
               Usual causes: a missing value in a table, or the wrong column.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \

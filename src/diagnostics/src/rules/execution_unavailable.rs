@@ -18,7 +18,7 @@ impl Rule for ExecutionUnavailable {
         name: "execution-unavailable",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A folder, socket or process that the execution of cells needs and that cannot be set up.",
+        finds: "The kernel cannot set up a folder, a socket or a process that it needs to execute cells.",
         why: "The kernel responds, but no cell can run.",
         bad: "// neither TMPDIR nor /tmp nor the cache in the home folder can be written to",
         good: "// one of them can be written to",

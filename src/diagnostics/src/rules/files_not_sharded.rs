@@ -25,10 +25,10 @@ impl Rule for FilesNotSharded {
         stage: Stage::Data,
         finds: "A data set with `auto_shard(AutoShardPolicy::File)` in a `fit!` by worker processes, with fewer files than \
                 workers, or with examples from no file.",
-        why: "The policy gives each file to one worker, so that a worker sees the examples of its own files alone. With \
-              fewer files than workers, some workers would have nothing to compute, and an example that is from no file \
-              belongs to no worker. `Data`, and `Auto`, which is the same here, give each example to one worker, once an \
-              epoch, whatever file it is from.",
+        why: "The policy assigns each file to one worker, so a worker sees only the examples of its own files. With \
+              fewer files than workers, some workers would have nothing to compute. An example that comes from no \
+              file belongs to no worker. `Data` assigns each example to one worker, once per epoch, regardless of \
+              its file; `Auto` is the same here.",
         bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::File), batch_size = 32)?;",
         good: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Data), batch_size = 32)?;",
         tensorflow: "",

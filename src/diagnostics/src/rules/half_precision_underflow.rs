@@ -27,9 +27,9 @@ impl Rule for HalfPrecisionUnderflow {
         name: "half-precision-underflow",
         severity: Severity::Note,
         stage: Stage::Training,
-        finds: "`half_precision(&gradients)`: gradients of a batch, more than 1 % of which are 0 in float16. \
-                Training is in float32 unless `set_global_policy(\"mixed_float16\")?` was called before the \
-                model was built, and then `fit!` scales the loss; a custom training loop does not.",
+        finds: "`half_precision(&gradients)`: more than 1 % of the gradients of a batch are 0 in float16. Training \
+                uses float32 unless `set_global_policy(\"mixed_float16\")?` was called before the model was built. \
+                In that case `fit!` scales the loss; a custom training loop does not.",
         why: "The smallest float16 number is 6e-8. Many gradients of BERT are smaller: they become 0, and their \
               weights are not trained. Loss scaling multiplies the loss before the backward pass and divides the \
               gradients after it, in float32; bfloat16 has the range of float32 with fewer digits, and needs no \

@@ -20,8 +20,8 @@ impl Rule for ImplicitBroadcast {
         stage: Stage::Compile,
         finds: "A regression loss (`MeanSquaredError`, `MeanAbsoluteError`, `Huber`, `LogCosh`) on a model with \
                 more than one output.",
-        why: "Outputs (16, 2) minus labels (16) broadcasts: every output is compared with the label of another \
-              text, or with a class index as a quantity. The loss still falls.",
+        why: "Subtracting labels (16) from outputs (16, 2) broadcasts: every output is compared with the label of \
+              another text, or with a class index as a quantity. The loss still falls.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = MeanSquaredError)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 1)?;\n\

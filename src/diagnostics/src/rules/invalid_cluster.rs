@@ -20,11 +20,11 @@ impl Rule for InvalidCluster {
         name: "invalid-cluster",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "`MultiWorkerMirroredStrategy::from_environment()` with a variable that describes no cluster: no JSON, a \
-                task that is not in the cluster, two chiefs, an index out of range, the same address twice, an address \
-                without a port, a number that is none, or `on([…])` without the key of the job.",
-        why: "Processes of a job wait for each other. With a wrong address, or two of the same number, they wait for \
-              somebody who never comes; so everything is checked before a port is opened.",
+        finds: "`MultiWorkerMirroredStrategy::from_environment()` with a variable that does not describe a cluster: \
+                invalid JSON, a task that is not in the cluster, two chiefs, an index out of range, a duplicate \
+                address, an address without a port, or an invalid number. Also `on([…])` without the key of the job.",
+        why: "The processes of a job wait for each other. With a wrong address, or with two processes of the same \
+              number, they would wait forever. So everything is checked before a port is opened.",
         bad: "unsafe { std::env::set_var(\"TF_CONFIG\", r#\"{\"cluster\": {\"worker\": [\"a:1\", \"a:1\"]}}\"#) };\nlet strategy = MultiWorkerMirroredStrategy::from_environment()?;",
         good: "unsafe { std::env::remove_var(\"TF_CONFIG\") };\nlet strategy = MultiWorkerMirroredStrategy::workers(2)?;",
         tensorflow: tensorflow::page("SC0805"),

@@ -20,7 +20,8 @@ impl Rule for KernelNotCompiled {
         stage: Stage::Training,
         finds: "An operation that the driver of a GPU refuses to compile: a feature that it does not have, a kernel \
                 that needs more than it allows, a fault of its compiler.",
-        why: "The operation was not computed, and nothing took its place. The kernel and all variables are still there.",
+        why: "The operation was not computed, and no other operation replaced it. The kernel and all variables are \
+              not affected.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its driver refuses an operation",
         good: "let strategy = OneDeviceStrategy::new(cpu(0))?;",
         tensorflow: tensorflow::page("SC0710"),

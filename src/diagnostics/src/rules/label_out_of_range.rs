@@ -112,9 +112,9 @@ impl Rule for LabelOutOfRange {
         stage: Stage::Data,
         finds: "A class label that is negative or not below the number of outputs of the head. Every label is \
                 checked before the first step.",
-        why: "The loss selects the logit of the label, and there is none. On a GPU this may give NaN instead of \
-              an error. Typical causes: labels counted from 1, a test split with labels of −1, and a head with \
-              too few outputs.",
+        why: "The loss selects the logit of the label, but the head has no such logit. On a GPU this may give NaN \
+              instead of an error. Typical causes: labels counted from 1, a test split with labels of −1, and a head \
+              with too few outputs.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?; // the data has 8 classes\n\
               compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               fit!(model, train)?;",

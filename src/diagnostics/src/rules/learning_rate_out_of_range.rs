@@ -31,8 +31,9 @@ impl Rule for LearningRateOutOfRange {
         name: "learning-rate-out-of-range",
         severity: Severity::Warning,
         stage: Stage::Compile,
-        finds: "A pretrained model under Adam or AdamW with a highest rate of 1e-3 or more, or below 1e-7; any model \
-                under them with a rate of 1 or more. A model with only a trainable head may have any rate below that.",
+        finds: "A pretrained model under Adam or AdamW whose highest rate is 1e-3 or more, or below 1e-7. Also any \
+                model under these optimizers with a rate of 1 or more. If only the head is trainable, any rate below \
+                1 is accepted.",
         why: "At 1e-3, Keras's default, the first steps destroy the pretrained weights: the loss stays near \
               ln(classes) and all predictions become one class (reported by SC0517). Far below 1e-6 nothing \
               changes within a few epochs.",

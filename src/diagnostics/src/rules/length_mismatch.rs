@@ -24,7 +24,7 @@ impl Rule for LengthMismatch {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "Texts and labels, or other lists that belong together, of different lengths.",
-        why: "If the longer one were truncated, every pair after a missing row would be wrong.",
+        why: "If the longer list were truncated, every pair after a missing row would be wrong.",
         bad: "let reviews = Dataset::from_rows(texts, labels)?; // 4 texts, 2 labels",
         good: "let reviews = Dataset::from_rows(texts[..2].to_vec(), labels)?; // 2 texts, 2 labels",
         tensorflow: tensorflow::page("SC0704"),

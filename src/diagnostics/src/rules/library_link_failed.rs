@@ -18,7 +18,7 @@ impl Rule for LibraryLinkFailed {
         name: "library-link-failed",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A folder in which the kernel cannot keep its own link to the library that cells are linked to.",
+        finds: "The kernel cannot create its own link to the library that cells are linked to.",
         why: "A build may replace the library while a notebook runs. The notebook's variables belong to the \
               library that it started with, so that file must be kept.",
         bad: "1 + 1 // target/ belongs to somebody else",

@@ -21,8 +21,9 @@ impl Rule for LoraOutOfOrder {
         stage: Stage::Compile,
         finds: "`add_lora` for a model that is compiled, or that has adapters already; `merge_lora` for a model without \
                 adapters.",
-        why: "Adapters are variables. `compile!` plans moments for the variables that a model has, so that they are added \
-              before it. A model has one set of adapters; to start over, merge them or load the checkpoint again.",
+        why: "Adapters are variables. `compile!` plans moments for the existing variables of a model, so add \
+              adapters before `compile!`. A model has one set of adapters; to start over, merge them or load the \
+              checkpoint again.",
         bad: "model.add_lora(Lora::new(8).alpha(16.0))?; // `model` is compiled",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
                model.add_lora(Lora::new(8).alpha(16.0))?;\n\

@@ -27,8 +27,8 @@ impl Rule for MainNotCalled {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        Self::start("`main` is defined and not called: nothing of it has run")
-            .label(self.place.clone(), "a function, as any other")
+        Self::start("`main` is defined but not called, so its code has not run")
+            .label(self.place.clone(), "a function like any other")
             .why("a cell runs its statements from the top and needs no `main`")
             .fix_edit(
                 format!("call it at the end: `{}`", self.call),

@@ -78,8 +78,8 @@ impl Rule for MajorityCollapse {
         name: "majority-collapse",
         severity: Severity::Warning,
         stage: Stage::Training,
-        finds: "An epoch after which every prediction of the validation data (without any: of the training data) \
-                is the same class, while the labels are of several.",
+        finds: "After an epoch, all predictions for the validation data are the same class, although its labels have \
+                several classes. Without validation data, the training data is checked.",
         why: "The model ignores its input. Usual causes: a learning rate that is too high (SC0501), no warm-up, \
               outputs that are probabilities under `from_logits: true` (SC0303), labels that are shuffled \
               relative to the texts, preprocessing that makes all inputs equal, or one class that is nearly all \

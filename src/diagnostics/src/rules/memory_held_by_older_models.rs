@@ -21,8 +21,8 @@ impl Rule for MemoryHeldByOlderModels {
         name: "memory-held-by-older-models",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "Other models that are alive on the same memory when `fit!` begins, if they hold a quarter of the memory or if the run \
-                does not fit beside them.",
+        finds: "Other models that use the same memory when `fit!` begins, if they take a quarter of the memory or if \
+                the run does not fit into the rest.",
         why: "A notebook keeps every variable. Assigning a new model to the same name frees the old one; a model \
               under another name, or one that a clone or a history still refers to, keeps its memory.",
         bad: "scope!(small, {\n    \

@@ -29,8 +29,8 @@ impl Rule for MissingLabels {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "Rows whose label is empty, blank, `null` in JSON or NaN in an array.",
-        why: "An empty text would become a class of its own, without a name, and the model would learn to \
-              predict it. Whether such rows are dropped or get a label depends on the data.",
+        why: "An empty label would become a separate class without a name, and the model would learn to predict it. \
+              Whether such rows are dropped or get a label depends on the data.",
         bad: "let train = Dataset::tsv(\"gaps.tsv\")?; // line 3 ends after the tab",
         good: "let train = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().drop_missing())?;\n\
                let all = Dataset::tsv_with(\"gaps.tsv\", &Columns::new().fill_missing(\"unknown\"))?;",
@@ -65,7 +65,7 @@ impl Rule for MissingLabels {
             },
             "no label",
         )
-        .why("an empty text would become a class of its own, without a name");
+        .why("an empty label would become a separate class without a name");
         let reader = self.call.split_once("::").filter(|(data, format)| {
             matches!(*data, "Dataset" | "Stream")
                 && ["tsv", "csv", "jsonl", "parquet", "arrow"].contains(format)

@@ -18,9 +18,11 @@ impl Rule for ModelCannotTravel {
         name: "model-cannot-travel",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A custom module that is trained under a `MultiWorkerMirroredStrategy` and was not made by a function.",
-        why: "Each worker process builds the model itself. `Sequential` and BERT have a description that they build it \
-              from; a custom module is made by a function of its cell, whose compiled library is sent to them.",
+        finds: "A custom module that is trained under a `MultiWorkerMirroredStrategy` and was not created by a \
+                function.",
+        why: "Each worker process builds the model itself. It builds a `Sequential` or a BERT from a description. \
+              For a custom module, the compiled library of the cell that defines its function is sent to the \
+              workers.",
         bad: "let model = Model::of(Two::new(&Device::flex()), Outputs::new(\"Two\", 1))?; // a value: workers cannot make another one\n\
               let history = fit!(model, train, epochs = 1)?;",
         good: "let model = Model::made_by(|device| Two::new(device), Outputs::new(\"Two\", 1))?; // a function: workers call it\n\

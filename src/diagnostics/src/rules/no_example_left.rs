@@ -35,8 +35,8 @@ impl Rule for NoExampleLeft {
         Self::start("no example would be left to train on".to_owned())
             .label(Place::call("drop_examples"), "nothing is dropped")
             .why(format!(
-                "the training data has {examples}, and all of them are dropped here or were before"
+                "the training data has {examples}, and all of them are dropped now or were dropped before"
             ))
-            .fix("end the run in place of that: `drop(run);`")
+            .fix("end the run instead: `drop(run);`")
     }
 }

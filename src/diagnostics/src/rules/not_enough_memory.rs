@@ -30,8 +30,8 @@ impl Rule for NotEnoughMemory {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "A run that will need more memory than its devices have free. Weights, gradients and moments are \
-                exact, activations follow from what the layers keep; what is free changes, so this is a warning and not an \
-                error.",
+                exact; activations are computed from the outputs that the layers keep. The free memory changes, so \
+                this is a warning and not an error.",
         why: "Without memory the operating system ends the cell process, and every variable of the notebook is \
               lost; a GPU fails in the middle of a step. `memory_plan(&model, 32, 128)` shows the parts \
               beforehand. `cpu(0).memory_limit(1000)` declares how much of a device may be used, like \

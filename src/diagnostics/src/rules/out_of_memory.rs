@@ -27,12 +27,12 @@ impl Rule for OutOfMemory {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "A device that has no memory for a step, a prediction or a variable: the declared `memory_limit` is \
-                passed, or an allocation fails. A run divides its batches first (SC0608); this is the error where one \
-                example per replica is still too much, or where nothing can be divided.",
+                exceeded, or an allocation fails. A run divides its batches first (SC0608). This error appears if \
+                one example per replica is still too much, or if nothing can be divided.",
         why: "The kernel and all variables are still there, and a run waits before the step that was not made. \
-              `memory_limit` is held against the memory plan before each batch: weights, gradients and moments are \
-              exact, activations are estimated, and a network of your own counts without them. On a GPU the failed \
-              allocation itself is found as well.",
+              `memory_limit` is compared with the memory plan before each batch. Weights, gradients and moments are \
+              exact, activations are estimated, and a custom network counts without activations. On a GPU the failed \
+              allocation itself is also detected.",
         bad: "let small = OneDeviceStrategy::new(cpu(0).memory_limit(100))?; // megabytes\n\
               scope!(small, {\n    \
                   let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n    \

@@ -46,9 +46,9 @@ impl Rule for PaddingWaste {
         stage: Stage::Data,
         finds: "Batches with tokens in a third or less of their positions. Each batch is padded to its \
                 longest row, so this happens when a few rows are much longer than the others.",
-        why: "The results are the same, because padding is masked, but every position costs as much time as a token. Where \
-              there are enough rows, the note says how many positions `group_by_length = true` leaves: it puts rows of \
-              similar length into a batch.",
+        why: "The results are the same, because padding is masked, but every position costs as much time as a token. \
+              If there are enough rows, the note shows how many positions remain with `group_by_length = true`, \
+              which puts rows of similar length into a batch.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let mut texts = vec![\"chess\".to_owned(); 32];\n\

@@ -19,10 +19,10 @@ impl Rule for PolicyNotOnDevice {
         name: "policy-not-on-device",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A model under `mixed_float16` or `mixed_bfloat16` on a GPU that cannot round to these numbers: WebGPU has \
-                no bfloat16, and float16 only where the adapter has it.",
-        why: "The policy rounds what layers put out to 16 bits, on the device. A kernel with numbers that the device does \
-              not have cannot be compiled.",
+        finds: "A model under `mixed_float16` or `mixed_bfloat16` on a GPU that cannot round to these numbers: \
+                WebGPU has no bfloat16, and has float16 only if the adapter supports it.",
+        why: "The policy rounds the outputs of layers to 16 bits on the device. A kernel with numbers that the \
+              device does not support cannot be compiled.",
         bad: "set_global_policy(\"mixed_bfloat16\")?;\nlet strategy = OneDeviceStrategy::new(wgpu(0))?;\n\
               scope!(strategy, {\n    let model = Sequential([Dense(4).input_shape(5)])?;\n});",
         good: "set_global_policy(\"float32\")?;\nlet model = Sequential([Dense(4).input_shape(5)])?;",
@@ -37,7 +37,7 @@ impl Rule for PolicyNotOnDevice {
         let mut diagnostic = Self::start(format!(
             "`{policy}` does not work on {device}: it has no {numbers}"
         ))
-        .why("the policy rounds what layers put out to 16 bits, in kernels of the device")
+        .why("the policy rounds the outputs of layers to 16 bits, in kernels of the device")
         .why("`devices()` shows which 16-bit numbers a device has");
         if let Some(instead) = &self.instead {
             diagnostic = diagnostic.fix(format!("`set_global_policy(\"{instead}\")?` works there"));

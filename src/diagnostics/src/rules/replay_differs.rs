@@ -22,8 +22,8 @@ impl Rule for ReplayDiffers {
         severity: Severity::Warning,
         stage: Stage::Training,
         finds: "`run.rewind(step)?` replays steps from a snapshot, and a step has another loss than the first time.",
-        why: "On the CPU a replay gives the same bits. A GPU may add numbers in another order each time, so that the run \
-              stands at almost the same weights, not at the same.",
+        why: "On the CPU a replay gives the same bits. A GPU may add numbers in another order each time, so the \
+              weights of the run are almost, but not exactly, the same.",
         bad: "run.rewind(40)?; // on a GPU",
         good: "run.rewind(40)?; // on the CPU, or to a step that has a snapshot",
         tensorflow: "",
@@ -38,9 +38,9 @@ impl Rule for ReplayDiffers {
         ))
         .label(
             Place::call("rewind"),
-            "the run stands at this step, with slightly other weights",
+            "the run is at this step, with slightly different weights",
         )
-        .why("sums on this device have no fixed order; on the CPU they have")
+        .why("sums on this device have no fixed order; on the CPU the order is fixed")
         .evidence(
             "difference",
             format!("{:.2e}", (self.replayed - self.before).abs()),

@@ -20,9 +20,9 @@ impl Rule for ReplicaGradientsSummed {
         stage: Stage::Training,
         finds: "`model.apply(…)` with a sum of as many gradients as the model has replicas, not divided by their \
                 number.",
-        why: "Each gradient is the mean over its own examples. The gradient of the global batch is their mean; \
-              their sum makes a step that grows with the number of replicas, so that a recipe that works on one \
-              device diverges on four.",
+        why: "Each gradient is the mean over its own examples. The gradient of the global batch is their mean; a \
+              step with their sum grows with the number of replicas, so a recipe that works on one device diverges \
+              on four.",
         bad: "let mut sum = Gradients::zeros();\nfor index in 0..2 {\n    sum += model.gradients(&train.skip(8 * index).take(8))?; // the part of one replica\n}\nprintln!(\"{}\", model.apply(sum)?);",
         good: "// The global batch at once: each replica gets its part, and their gradients are averaged.\nprintln!(\"{}\", model.apply(model.gradients(&train.take(16))?)?);",
         tensorflow: tensorflow::page("SC0514"),

@@ -15,9 +15,9 @@ impl Rule for ReplicasSaveNoMemory {
         stage: Stage::Page,
         finds: "A mirrored strategy, or `steps_per_execution`, used to fit a model that is too large for one \
                 device.",
-        why: "Every replica has a full copy of each mirrored variable, of its gradient and of both moments. Only \
-              the batch is split, and with it the activations; on logical devices of one machine even those add \
-              up to the same memory.",
+        why: "Every replica has a full copy of each mirrored variable, of its gradient and of both moments. Only the \
+              batch is split, and with it the activations. On logical devices of one machine, the activations of all \
+              replicas add up to the same memory.",
         bad: "let strategy = MirroredStrategy::logical(4)?; // a quarter of the memory each?",
         good: "compile!(model, optimizer = AdamW::new(5e-5), \
                loss = SparseCategoricalCrossentropy { from_logits: true }, gradient_accumulation_steps = 4)?;\n\

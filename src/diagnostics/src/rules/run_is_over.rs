@@ -17,8 +17,8 @@ impl Rule for RunIsOver {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "`run.step(…)`, `run.epoch()`, `run.until(…)` or `run.finish()` of a run that is finished.",
-        why: "A finished run has left its weights to the model, which may have changed since. Another run begins from \
-              the weights of the model.",
+        why: "A finished run has passed its weights to the model, which may have changed since. Another run starts \
+              from the weights of the model.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let run = start!(model, train.take(32))?;\n\
@@ -38,8 +38,8 @@ impl Rule for RunIsOver {
             self.call
         ))
         .label(Place::call(&self.call), "called after `run.finish()`")
-        .why("all its steps are done, and the model has the weights that it left")
+        .why("all its steps are done, and the model has its final weights")
         .fix("begin another run: `let run = start!(model, train, epochs = 1)?;`")
-        .fix("or train on: `fit!(model, train, epochs = 4, initial_epoch = 3)?`")
+        .fix("or continue training: `fit!(model, train, epochs = 4, initial_epoch = 3)?`")
     }
 }

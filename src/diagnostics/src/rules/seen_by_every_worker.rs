@@ -20,7 +20,9 @@ impl Rule for SeenByEveryWorker {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "A data set with `auto_shard(AutoShardPolicy::Off)` in a `fit!` by worker processes.",
-        why: "Each worker goes through all examples, in its own order. With 4 workers an epoch has 4 times the examples and takes 4 times the steps. Schedules and `epochs` count these longer epochs. It is right if each worker has to see all data, such as data that each worker draws at random.",
+        why: "Each worker goes through all examples, in its own order. With 4 workers an epoch has 4 times the \
+              examples and takes 4 times the steps. Schedules and `epochs` count these longer epochs. This is right \
+              if each worker must see all data, for example data that each worker draws at random.",
         bad: "fit!(model, train.take(64).auto_shard(AutoShardPolicy::Off), batch_size = 32)?;",
         good: "fit!(model, train.take(64), batch_size = 32)?;",
         tensorflow: "",

@@ -22,8 +22,8 @@ impl Rule for SimilarLabels {
         severity: Severity::Warning,
         stage: Stage::Data,
         finds: "Classes whose names differ only in blanks or in upper and lower case: `pos`, `pos ` and `Pos`.",
-        why: "Each spelling is a class with its own output. The examples of one class are then divided over \
-              several, and a table does not show the blank.",
+        why: "Each spelling is a class with its own output. The examples of one class are then divided over several \
+              classes, and a table does not show the blank.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 3)?;\n\
               compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\

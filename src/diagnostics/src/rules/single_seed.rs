@@ -22,9 +22,10 @@ impl Rule for SingleSeed {
         severity: Severity::Note,
         stage: Stage::Comparison,
         finds: "A comparison of two models on fewer than 2000 examples, each trained with a single seed.",
-        why: "BERT's head is initialized randomly and the order of the examples is random too. On the 408 \
-              validation pairs of MRPC one point of accuracy is 4 pairs, less than the usual difference between \
-              two seeds: a setting that looks better may only have a better seed. A test on the examples, such as McNemar's, does not measure this.",
+        why: "BERT's head is initialized randomly and the order of the examples is random too. On the 408 validation \
+              pairs of MRPC one point of accuracy is 4 pairs. That is less than the usual difference between two \
+              seeds, so a setting that looks better may only have a better seed. A test on the examples, such as \
+              McNemar's, does not measure this.",
         bad: "let (one, other) = (model.predict(&dev)?, second.predict(&dev)?);\none.difference(&other, &dev)?",
         good: "let runs = over_seeds(0..3, |seed| {\n    \
                let options = LoadOptions::new().num_labels(8).seed(seed);\n    \

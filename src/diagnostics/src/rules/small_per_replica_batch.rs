@@ -26,8 +26,8 @@ impl Rule for SmallPerReplicaBatch {
         stage: Stage::Data,
         finds: "A `batch_size` that gives each replica 8 examples or fewer. `batch_size` is the global batch: it \
                 is divided over the replicas.",
-        why: "If `batch_size` was meant per replica, each replica gets a batch that is smaller by the number of \
-              replicas, and devices are idle most of the time. A larger global batch may need a higher rate.",
+        why: "If `batch_size` was meant per replica, the batch of each replica is divided by the number of replicas, \
+              and devices are idle most of the time. A larger global batch may need a higher rate.",
         bad: "fit!(model, train.take(32), batch_size = 16)?; // 8 for each of two replicas",
         good: "fit!(model, train.take(64), batch_size = 32)?; // 16 for each of two replicas",
         tensorflow: tensorflow::page("SC0513"),

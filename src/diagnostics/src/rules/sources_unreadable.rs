@@ -20,8 +20,8 @@ impl Rule for SourcesUnreadable {
         name: "sources-unreadable",
         severity: Severity::Error,
         stage: Stage::Start,
-        finds: "A checkout that was moved or changed, or a Rust without the component `rust-src`, so that names and types \
-                cannot be read.",
+        finds: "A checkout that was moved or changed, or a Rust installation without the component `rust-src`. The \
+                kernel then cannot read names and types.",
         why: "The kernel needs them to name the types of variables that are kept between cells.",
         bad: "// in a terminal: mv stratoscope elsewhere, after it was installed",
         good: "// in a terminal: stratoscope install, from the new place",
@@ -33,7 +33,7 @@ impl Rule for SourcesUnreadable {
     fn diagnostic(&self) -> Diagnostic {
         if self.lacks_standard_library {
             return Self::start("the sources of Rust's standard library are missing")
-                .why("the kernel reads there which types the variables of a notebook have")
+                .why("the kernel reads the types of a notebook's variables from them")
                 .fix("`rustup component add rust-src`, or the package of that name of your distribution");
         }
         Self::start("the names and types of the library cannot be read from its sources")

@@ -22,7 +22,8 @@ impl Rule for StepNotHeld {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "`run.hindsight(steps, …)` asks for steps that were not made, or that have neither a snapshot nor a checkpoint before them.",
-        why: "A step is replayed from a state that the run had before it. `run.keep_snapshots(every, megabytes)` limits the snapshots in memory, `keep_last` the checkpoints on disk.",
+        why: "A step is replayed from an earlier state of the run. `run.keep_snapshots(every, megabytes)` limits the \
+              snapshots in memory, `keep_last` the checkpoints on disk.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let run = start!(model, train.take(64), batch_size = 16)?;\n\

@@ -21,9 +21,9 @@ impl Rule for StrategyNotUsed {
         stage: Stage::Training,
         finds: "Four calls of `model.with_network` in one cell, on a model with several replicas, with no call \
                 between them that uses all replicas. `with_network` lends the network of replica 0.",
-        why: "A model inside a scope does not make a loop distributed: what is called on one copy runs on one \
-              device, and the others wait. `fit!`, `evaluate!`, `predict` and `model.gradients` split the batch \
-              over all replicas.",
+        why: "A model inside a scope does not make a loop distributed: a call on one copy runs on one device, and \
+              the other devices wait. `fit!`, `evaluate!`, `predict` and `model.gradients` split the batch over all \
+              replicas.",
         bad: "for batch in train.tokenize(&model.tokenizer(), 64)?.batch(8)? {\n    \
               model.with_network(|network| network.logits(&batch, Mode::Eval, &device)); // replica 0, every time\n}",
         good: "for index in 0..4 {\n    \

@@ -22,9 +22,10 @@ impl Rule for TooFewWorkers {
         name: "too-few-workers",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "A run with fewer workers than `min_workers`, in which no others came in the time of `wait`; or workers \
-                that live and cannot connect to each other.",
-        why: "The run waits between two optimizer steps: only the step that was going on is lost, and the model has the weights of the last step.",
+        finds: "A run with fewer workers than `min_workers`, if no other workers connected within the time of \
+                `wait`. Also workers that run but cannot connect to each other.",
+        why: "The run waits between two optimizer steps: only the current step is lost, and the model has the \
+              weights of the last step.",
         bad: "let strategy = MultiWorkerMirroredStrategy::workers(4)?.min_workers(4).wait(10.0); // and a worker does not come back",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(4)?; // goes on with whoever is left",
         tensorflow: tensorflow::page("SC0809"),

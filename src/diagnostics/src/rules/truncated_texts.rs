@@ -26,7 +26,8 @@ impl Rule for TruncatedTexts {
         severity: Severity::Note,
         stage: Stage::Data,
         finds: "Texts that are longer than `max_length` and were truncated.",
-        why: "The model does not see the truncated part. In sentence pairs that may be the decisive part. The note comes once; the tables of `evaluate!` and `predict` count the texts every time.",
+        why: "The model does not see the truncated part. In sentence pairs that may be the decisive part. The note \
+              appears once; the tables of `evaluate!` and `predict` count the texts every time.",
         bad: "fit!(model, reviews, max_length = 8)?; // half of the reviews are longer",
         good: "fit!(model, reviews, max_length = 16)?;",
         tensorflow: tensorflow::page("SC0407"),

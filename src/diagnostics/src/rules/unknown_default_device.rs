@@ -24,10 +24,10 @@ impl Rule for UnknownDefaultDevice {
         name: "unknown-default-device",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "`%device` or the variable `STRATOSCOPE_DEVICE` with the name of a device that this machine does not \
-                have, or with a name of no device.",
-        why: "The default device is where models outside of a scope compute. With a wrong name nothing else is taken \
-              instead: a run would be measured on another device than the one that was named.",
+        finds: "`%device` or the variable `STRATOSCOPE_DEVICE` with a device that this machine does not have, or \
+                with a name that is not a device.",
+        why: "The default device is where models outside of a scope compute. A wrong name does not select another \
+              device, because a run would then be measured on a device that you did not name.",
         bad: "%device wgpu:9",
         good: "%device cpu",
         tensorflow: "",

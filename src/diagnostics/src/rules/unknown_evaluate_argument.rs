@@ -15,8 +15,7 @@ impl Rule for UnknownEvaluateArgument {
         severity: Severity::Error,
         stage: Stage::Text,
         finds: "An argument of `evaluate!` whose name is not in the table of its arguments.",
-        why: "If it were ignored, the default would stay in effect, and the result would not be the one asked \
-              for.",
+        why: "If it were ignored, the default would stay in effect, and the result would not be the requested one.",
         bad: "evaluate!(model, dev, batchsize = 64)?;",
         good: "evaluate!(model, dev, batch_size = 64)?;",
         tensorflow: tensorflow::page("SC0115"),

@@ -25,8 +25,8 @@ impl Rule for UnknownLabel {
         name: "unknown-label",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A label in the data that is none of the known classes: of the training split, of the model, \
-                or of the list that was given.",
+        finds: "A label in the data that is not a known class of the training split, of the model, or of the given \
+                list.",
         why: "A class that occurs only in the validation split can never be predicted; a misspelled label splits \
               a class.",
         bad: "let dev = Dataset::tsv_with_labels(\"misspelt.tsv\", &train.label_names)?; // `gamse` in line 2",

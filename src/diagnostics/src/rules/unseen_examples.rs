@@ -29,8 +29,8 @@ impl Rule for UnseenExamples {
         name: "unseen-examples",
         severity: Severity::Warning,
         stage: Stage::Data,
-        finds: "A `steps_per_epoch` below the number of batches, if some examples are then in no epoch of the \
-                run, or above it.",
+        finds: "A `steps_per_epoch` below the number of batches, if some examples are then in no epoch of the run. \
+                Also a `steps_per_epoch` above the number of batches.",
         why: "The model does not learn from examples that are in no epoch, and without shuffling these are \
               always the same ones. If there are too many steps, the epoch ends with the data. A short last \
               batch is never dropped.",

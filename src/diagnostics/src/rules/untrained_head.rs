@@ -23,8 +23,7 @@ impl Rule for UntrainedHead {
         name: "untrained-head",
         severity: Severity::Note,
         stage: Stage::Data,
-        finds: "`predict` or `evaluate!` before the first `fit!` of a model whose head the checkpoint did not \
-                have.",
+        finds: "`predict` or `evaluate!` before the first `fit!` of a model whose head is not in the checkpoint.",
         why: "The head is randomly initialized: predictions are no better than chance, even with a high probability.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               model.predict([\"simple DNS server\"])?",

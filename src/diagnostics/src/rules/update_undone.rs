@@ -23,10 +23,11 @@ impl Rule for UpdateUndone {
         name: "update-undone",
         severity: Severity::Note,
         stage: Stage::Training,
-        finds: "An update of the weights for which a device has no memory (SC0607), in a run of `start!`: the newest \
-                snapshot is restored, and the steps since then are made again.",
-        why: "A part of the weights may have been changed when the device failed. Smaller batches do not help: an \
-              update needs memory for weights, gradients and moments, whatever the batch. So the run returns to the state before the step, and the error is reported. `fit!` takes no snapshots.",
+        finds: "An update of the weights that does not fit into the memory of a device (SC0607), in a run of \
+                `start!`. The newest snapshot is restored, and the steps since then are repeated.",
+        why: "Some of the weights may have changed when the device failed. Smaller batches do not help: an update \
+              needs memory for weights, gradients and moments, whatever the batch size. So the run returns to the \
+              state before the step, and the error is reported. `fit!` takes no snapshots.",
         bad: "let run = start!(model, train)?;\n\
               run.finish()?; // the memory of the GPU is full when the weights are updated",
         good: "drop(other); // what else takes memory there\n\
@@ -54,7 +55,7 @@ impl Rule for UpdateUndone {
             "the update of step {} failed; the run is back at step {step} (snapshot of step {snapshot}{again})",
             made + 1
         ))
-        .label(Place::call(call.as_str()), "all weights are those of one step")
+        .label(Place::call(call.as_str()), "all weights are from one step")
         .why("the failed update may have changed some of the weights")
         .fix("free memory on the device, `drop(name);` for models that are no longer needed, and go on: `run.finish()?`")
     }

@@ -25,8 +25,8 @@ impl Rule for UpdateWithoutAggregation {
         name: "update-without-aggregation",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A variable with one copy per replica and no aggregation that replicas update, or that is read as \
-                one value.",
+        finds: "A variable without aggregation that has one copy per replica, if replicas update it or if it is read \
+                as one value.",
         why: "Each replica computes its own value. Without a sum, a mean or a choice of one replica the copies \
               diverge, and the value of the variable depends on the replica.",
         bad: "let two = MirroredStrategy::logical(2)?;\n\

@@ -28,8 +28,8 @@ impl Rule for ValidationClassMismatch {
         finds: "Validation data with a single class, although the model has several, or mostly with classes that \
                 do not occur in training. `validation_split` takes the end of the data before it is shuffled: \
                 for sorted data, the last classes.",
-        why: "The validation loss then does not measure what is trained, and accuracy is 0 or 1 because of the \
-              order of the file.",
+        why: "The validation loss then does not measure the training, and accuracy is 0 or 1 because of the order of \
+              the file.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
               loss = SparseCategoricalCrossentropy { from_logits: true })?;\n\
               let mut sorted = train.take(200);\n\

@@ -26,7 +26,7 @@ impl Rule for VariableInFunction {
         severity: Severity::Error,
         stage: Stage::Start,
         finds: "A function that uses a variable of the notebook.",
-        why: "A function of Rust sees its parameters only, not the variables around it. Python's functions see both.",
+        why: "A Rust function sees only its parameters, not the variables around it. A Python function sees both.",
         bad: "let numbers = vec![1.0, 2.0];\nfn total() -> f64 { numbers.iter().sum() }",
         good: "let numbers = vec![1.0, 2.0];\nfn total(numbers: &Vec<f64>) -> f64 { numbers.iter().sum() }",
         tensorflow: "",

@@ -24,7 +24,8 @@ impl Rule for VariableNotKept {
         stage: Stage::Start,
         finds: "A variable whose type cannot be named in the next cell: a closure, a borrow, or a type that \
                 could not be determined.",
-        why: "Each cell is compiled separately. A variable is moved to the next cell, which must name its type, and a borrow would refer to the old place.",
+        why: "Each cell is compiled separately. A variable is moved to the next cell, and that cell must name its \
+              type. A borrow would point to the old place.",
         bad: "let double = |x: f32| 2.0 * x;",
         good: "fn double(x: f32) -> f32 { 2.0 * x }",
         tensorflow: tensorflow::page("SC1011"),

@@ -26,12 +26,12 @@ impl Rule for VariableTooLarge {
         name: "variable-too-large",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A variable that does not fit into one buffer of a wgpu adapter, such as the table of word embeddings of \
-                a multilingual checkpoint. WebGPU promises 128 MiB; real adapters offer more, and the adapter's own \
-                limit counts here. It is compared when the model is placed, before anything is computed.",
-        why: "A kernel reads a variable through one binding (`max_storage_buffer_binding_size`, \
-              `max_buffer_size`). It does not depend on how much memory is free, and smaller batches do not help. \
-              A variable that parameter servers store by rows is whole where a worker computes with it.",
+        finds: "A variable that does not fit into one buffer of a wgpu adapter, such as the table of word embeddings \
+                of a multilingual checkpoint. WebGPU guarantees 128 MiB. Real adapters offer more, and the limit of \
+                the adapter applies. It is checked when the model is placed, before anything is computed.",
+        why: "A kernel reads a variable through one binding (`max_storage_buffer_binding_size`, `max_buffer_size`). \
+              This limit does not depend on the free memory, and smaller batches do not help. A worker computes with \
+              the whole variable, even if parameter servers store it by rows.",
         bad: "let strategy = OneDeviceStrategy::new(wgpu(0))?; // its buffers end at 128 MiB\n\
               scope!(strategy, {\n    \
                   let model = BertForSequenceClassification::from_pretrained(\"bert-base-multilingual-cased\", 8)?; // 367 MB\n\

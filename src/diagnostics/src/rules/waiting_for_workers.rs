@@ -21,10 +21,10 @@ impl Rule for WaitingForWorkers {
         name: "waiting-for-workers",
         severity: Severity::Note,
         stage: Stage::Compile,
-        finds: "Workers that have not come 10 s after `MultiWorkerMirroredStrategy` began. It goes on waiting, and fails \
-                with SC0807 when the time is over.",
-        why: "A job whose machines start one after the other looks like one that hangs. The note says who is missing while \
-              there is time to start it.",
+        finds: "Workers that have not connected 10 s after `MultiWorkerMirroredStrategy` started. The strategy \
+                continues to wait, and fails with SC0807 when its time limit is reached.",
+        why: "A job whose machines start one after another looks like a job that hangs. The note names the missing \
+              workers while there is time to start them.",
         bad: "let strategy = MultiWorkerMirroredStrategy::on([\"host1:2222\"])?; // nobody listens there yet",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(2)?;",
         tensorflow: "",

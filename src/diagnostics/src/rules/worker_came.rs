@@ -20,7 +20,7 @@ impl Rule for WorkerCame {
         name: "worker-came",
         severity: Severity::Note,
         stage: Stage::Training,
-        finds: "A worker that replaces a lost one while a run goes on.",
+        finds: "A worker that replaces a lost worker during a run.",
         why: "It receives weights, moments and counts from this process and takes part from the next step on. The weights are, bit for bit, those of an undisturbed run.",
         bad: "let history = fit!(model, train, epochs = 3)?; // and `kill -9` of a worker",
         good: "let history = fit!(model, train, epochs = 3)?;",

@@ -26,10 +26,10 @@ impl Rule for WorkerLost {
         name: "worker-lost",
         severity: Severity::Warning,
         stage: Stage::Training,
-        finds: "A worker whose process ended, that hangs, or that the network has cut off, while a run goes on.",
-        why: "The gradients of the step that was going on are discarded and computed again by the remaining workers. \
-              Replicas keep their numbers and their parts of the batch, and a worker that stands in for another one \
-              computes both parts; so the weights are those of an undisturbed run, to the bit.",
+        finds: "A worker whose process ended, that hangs, or that lost its network connection, during a run.",
+        why: "The gradients of the current step are discarded, and the remaining workers compute them again. \
+              Replicas keep their numbers and their parts of the batch. A worker that replaces another one computes \
+              both parts. So the weights equal those of an undisturbed run, to the bit.",
         bad: "let history = fit!(model, train, epochs = 3)?; // and `kill -9` of a worker",
         good: "let history = fit!(model, train, epochs = 3)?;",
         tensorflow: tensorflow::page("SC0808"),

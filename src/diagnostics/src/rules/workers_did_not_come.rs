@@ -20,10 +20,10 @@ impl Rule for WorkersDidNotCome {
         name: "workers-did-not-come",
         severity: Severity::Error,
         stage: Stage::Compile,
-        finds: "A worker that does not come when `MultiWorkerMirroredStrategy` begins: nobody listens at its address, it \
-                has another key or is another build, or its process ends at once.",
-        why: "A strategy with fewer workers than were written would train with other shares of the batch. Waiting has a \
-              limit, and the worker that is missing is named.",
+        finds: "A worker that does not connect when `MultiWorkerMirroredStrategy` starts: no process listens at its \
+                address, it has another key or another build, or its process ends at once.",
+        why: "With fewer workers than requested, the strategy would train with other shares of the batch. The wait \
+              has a time limit, and the error names the missing worker.",
         bad: "let strategy = MultiWorkerMirroredStrategy::on([\"host1:2222\"])?; // nobody listens there",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(2)?;",
         tensorflow: tensorflow::page("SC0807"),

@@ -23,8 +23,8 @@ impl Rule for WorkersDiffer {
         severity: Severity::Error,
         stage: Stage::Training,
         finds: "A worker whose weights are not equal to those of the others, bit for bit, after the same steps.",
-        why: "All workers make the same updates with the same gradients. Processors of different kinds round them \
-              differently; copies that drift apart are several models, of which one is saved.",
+        why: "All workers make the same updates with the same gradients. Processors of different kinds round \
+              differently. Copies that drift apart are different models, and only one of them is saved.",
         bad: "let strategy = MultiWorkerMirroredStrategy::on([\"host1:2222\"])?; // another kind of processor",
         good: "let strategy = MultiWorkerMirroredStrategy::workers(2)?;",
         tensorflow: tensorflow::page("SC0811"),
