@@ -60,7 +60,7 @@ compile!(model, optimizer = AdamW::new(decay), {LOSS})?;
 fit!(model, train, batch_size = 16, max_length = 16)?;"""),
     "accumulation": ("SC0506", """let mut sum = Gradients::zeros();
 for index in 0..4 {
-    sum = model.gradients(&train.skip(4 * index).take(4))?; // made anew each time
+    sum = model.gradients(&train.skip(4 * index).take(4))?; // a new sum each time
     if index % 4 == 3 { model.apply(sum.clone() / 4.0)?; }
 }"""),
     "placement": (None, f"""let strategy = MirroredStrategy::logical(2)?;

@@ -41,6 +41,12 @@ BANNED_NAMES = {
     "fn": ("live_and_die_with_us",),
 }
 BANNED_NAME = re.compile("|".join(rf"\b(?:{kinds})\s+(?:{'|'.join(names)})\b" for kinds, names in BANNED_NAMES.items()))
+# Phrases of pages and notebooks that a reader has to read twice: "again", "rewound", "inspected", "custom", "has no", "compared with".
+BANNED_PHRASES = (
+    "so many", "anew", "one's own", "turned back", "turns back", "looked into", "held against", "is none", "are none", "put out",
+    "puts out", "what is said",
+)
+BANNED_PHRASE = re.compile(rf"\b(?:{'|'.join(BANNED_PHRASES)})\b", re.IGNORECASE)
 BRITISH_STEMS = (
     "colour", "behaviour", "neighbour", "favour", "honour", "flavour", "initialis", "normalis", "recognis", "synchronis",
     "serialis", "tokenis", "summaris", "utilis", r"organis(?!m)", "minimis", "maximis", r"optimis(?!ti|m\b)",
@@ -549,6 +555,15 @@ def banned_words(tree):
             yield Finding(path, number, f"{', '.join(sorted(found[number]))}: {lines[number - 1].strip()[:100]}")
 
 
+def clear_phrases(tree):
+    """Pages and notebooks are understood at the first reading."""
+    for path in (*tree.documents, *(path for path in tree.typed_files if path.endswith(".ipynb"))):
+        for number, line in lines_with(tree.prose(path), BANNED_PHRASES, tree.lowered(path)):
+            found = {match[0].lower() for match in BANNED_PHRASE.finditer(line)}
+            if found:
+                yield Finding(path, number, f"{', '.join(sorted(found))}: {line.strip()[:100]}")
+
+
 def american_spelling(tree):
     """Spelling is American."""
     parts = [re.split(r"\(\?!", stem)[0] for stem in (*BRITISH_STEMS, *BRITISH_WORDS)]
@@ -679,6 +694,7 @@ CHECKS = {
         long_files,
         long_functions,
         banned_words,
+        clear_phrases,
         american_spelling,
         root_entries,
         kernel_of_notebooks,

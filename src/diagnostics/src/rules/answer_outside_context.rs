@@ -15,15 +15,15 @@ pub struct AnswerOutsideContext {
     pub question: String,
     /// The answer.
     pub answer: String,
-    /// Where it should begin, in characters, where the data says so.
+    /// Where it should begin, in characters, if the data says it.
     pub start: Option<usize>,
-    /// What stands there; where nothing says so, the begin of the context.
+    /// The text at this place; without a place, the beginning of the context.
     pub found: String,
     /// Characters of the context.
     pub length: usize,
-    /// Where the answer stands in truth, in characters.
+    /// Where the answer really is, in characters.
     pub elsewhere: Option<usize>,
-    /// Whether the answer stood there before the context was changed.
+    /// Whether the answer was there before the context was changed.
     pub was_there: bool,
 }
 

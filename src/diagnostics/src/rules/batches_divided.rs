@@ -4,7 +4,7 @@ use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 use stratoscope_render::text;
 
-/// A run whose device was out of memory, and that goes on with smaller parts of a batch.
+/// A run whose device was out of memory, and that continues with smaller parts of a batch.
 #[derive(Clone, Debug)]
 pub struct BatchesDivided {
     /// The message of the error.

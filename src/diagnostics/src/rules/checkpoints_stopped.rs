@@ -2,7 +2,7 @@
 
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// A checkpoint that could not be written; the run goes on without.
+/// A checkpoint that could not be written; the run continues without checkpoints.
 #[derive(Clone, Debug)]
 pub struct CheckpointsStopped {
     /// The folder of the checkpoints.

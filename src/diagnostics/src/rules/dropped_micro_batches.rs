@@ -27,7 +27,7 @@ impl Rule for DroppedMicroBatches {
         why: "If the accumulator is created again for every micro-batch, only the last micro-batch counts, and it is \
               still divided by their number. With gradients of 1, 10, 100 and 1000 the step uses 250, not their mean \
               277.75. If the sum is not divided, the step is too large by that factor.",
-        bad: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum = model.gradients(batch)?; // made anew each time\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
+        bad: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum = model.gradients(batch)?; // a new sum each time\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         good: "let mut sum = Gradients::zeros();\nfor (index, batch) in micro_batches.iter().enumerate() {\n    sum += model.gradients(batch)?;\n    if index % 4 == 3 { println!(\"{}\", model.apply(sum.clone() / 4.0)?); }\n}",
         tensorflow: tensorflow::page("SC0506"),
     };

@@ -32,7 +32,7 @@ pub struct LabelOutOfRange {
 /// Where the number of a head's outputs was written.
 #[derive(Clone, Debug, Default)]
 pub struct HeadWritten {
-    /// The call that has it: `Dense`, `from_pretrained`; `None` for a network of one's own.
+    /// The call that has it: `Dense`, `from_pretrained`; `None` for a custom network.
     pub call: Option<&'static str>,
     /// `In[3], line 2`, where the model was made by another cell.
     pub elsewhere: Option<String>,

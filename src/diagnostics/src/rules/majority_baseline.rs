@@ -15,7 +15,7 @@ pub struct MajorityBaseline {
     pub total: usize,
     /// Classes in all.
     pub classes: usize,
-    /// What was counted: `validation`, or `training` where there is none.
+    /// The split that was counted: `validation`, or `training` without validation data.
     pub split: &'static str,
 }
 

@@ -37,7 +37,7 @@ impl MajorityCollapse {
 
     /// From this rate on pretrained weights are usually lost.
     const HIGH: f64 = 2e-4;
-    /// A fresh head answers everything alike for about so many steps.
+    /// A new head predicts one class for about this many steps.
     const FEW: u64 = 50;
 
     /// What to do about the rate, where it may be the cause.

@@ -36,7 +36,7 @@ impl Rule for NothingToTrain {
             text::thousands(self.variables)
         ))
         .label(Place::model("fit"), "no variable may change")
-        .why("a step changes trainable variables only, and there is none")
+        .why("a step changes only trainable variables, and the model has none")
         .fix(format!("unfreeze the head: `model.unfreeze(\"{head}\")?`"))
         .tensorflow(Quote::of("SC0111"))
     }

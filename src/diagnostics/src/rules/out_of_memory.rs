@@ -77,7 +77,7 @@ impl Rule for OutOfMemory {
         }
         if self.is_update {
             diagnostic = diagnostic.fix(
-                "after `fit!` go on from a checkpoint, `resume_from = \"…\"`, or load the model again",
+                "after `fit!` continue from a checkpoint, `resume_from = \"…\"`, or load the model again",
             );
         }
         let place = match self.limit {

@@ -17,8 +17,8 @@ impl Rule for PerBatchMetric {
         name: "per-batch-metric",
         severity: Severity::Note,
         stage: Stage::Page,
-        finds: "F1, Matthews's, Pearson's and Spearman's coefficients. Here they are computed once, over the \
-                whole split; the card of `compile!` says so next to their names.",
+        finds: "F1, Matthews's, Pearson's and Spearman's coefficients. Here they are computed once, over the whole \
+                split; the card of `compile!` shows this next to their names.",
         why: "The mean over batches is a different number. Two batches of two texts can have Pearson \
               coefficients of 1 and −1, with mean 0, while the four texts together have −0.85.",
         bad: "// what Keras does with a function as a metric: the mean of the batches' values\n\

@@ -2,7 +2,7 @@
 
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// A run that was turned back, and whose replayed steps have other losses than the first time.
+/// A rewound run whose replayed steps have other losses than the first time.
 #[derive(Clone, Debug)]
 pub struct ReplayDiffers {
     /// The first step with another loss.

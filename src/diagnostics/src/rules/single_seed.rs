@@ -5,7 +5,7 @@ use stratoscope_render::text;
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
-/// From so many examples on a usual difference between two seeds is small beside what the examples themselves leave open.
+/// From this number of examples on, the usual difference between two seeds is smaller than the uncertainty from the examples.
 const ENOUGH: usize = 2000;
 
 /// Two models compared on few examples, each from one seed. How far others would be from it takes several runs to know.

@@ -2,7 +2,7 @@
 
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// Steps that cannot be replayed: they were not made, or nothing from before them is held any more.
+/// Steps that cannot be replayed: they were not made, or no earlier state of the run is stored.
 #[derive(Clone, Debug)]
 pub struct StepNotHeld {
     /// The first step that is asked for, counted from 1.

@@ -3,7 +3,7 @@
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
-/// A run that does not go on with as few workers as are left.
+/// A run that stops because too few workers remain.
 #[derive(Clone, Debug)]
 pub struct TooFewWorkers {
     /// Members that are left, this process among them.
@@ -50,6 +50,6 @@ impl Rule for TooFewWorkers {
         };
         start
             .why("the model has the weights of its last step")
-            .fix("go on with `resume = true` when the workers are back, or with `min_workers(1)`")
+            .fix("continue with `resume = true` when the workers are back, or with `min_workers(1)`")
     }
 }

@@ -4,7 +4,7 @@ use crate::tensorflow;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 use stratoscope_render::text;
 
-/// A label that is none of the known classes.
+/// A label that is not a known class.
 #[derive(Clone, Debug)]
 pub struct UnknownLabel {
     /// The label as it stands.

@@ -31,7 +31,7 @@ impl UnknownTokens {
     /// Unknown tokens below which a share is chance: a rare word in a few texts.
     const A_FEW: usize = 3;
 
-    /// Whether so many unknown tokens are a finding.
+    /// Whether this number of unknown tokens is reported.
     pub fn are_many(unknown: usize, tokens: usize) -> bool {
         unknown >= Self::A_FEW && unknown as f64 / tokens.max(1) as f64 >= Self::MANY
     }

@@ -4,7 +4,7 @@ use stratoscope_render::text;
 
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
-/// A run that was turned back because a device had no memory for an update.
+/// A run that was rewound because a device had no memory for an update.
 #[derive(Clone, Debug)]
 pub struct UpdateUndone {
     /// The method that was called: `step`.
@@ -57,6 +57,7 @@ impl Rule for UpdateUndone {
         ))
         .label(Place::call(call.as_str()), "all weights are from one step")
         .why("the failed update may have changed some of the weights")
-        .fix("free memory on the device, `drop(name);` for models that are no longer needed, and go on: `run.finish()?`")
+        .fix("free memory on the device, `drop(name);` for models that are no longer needed, and continue: \
+              `run.finish()?`")
     }
 }

@@ -3,7 +3,7 @@
 use crate::tensorflow;
 use crate::{Diagnostic, Rule, RulePage, Severity, Stage};
 
-/// A worker that is gone or silent while a run goes on.
+/// A worker that is gone or silent during a run.
 #[derive(Clone, Debug)]
 pub struct WorkerLost {
     /// Which one: `worker 2 (process 4711 on node1)`.
