@@ -48,8 +48,8 @@ impl Rule for TooFewWorkers {
                 "the workers cannot connect to each other: {reason}"
             )),
         };
-        start
-            .why("the model has the weights of its last step")
-            .fix("continue with `resume = true` when the workers are back, or with `min_workers(1)`")
+        start.why("the model has the weights of its last step").fix(
+            "continue with `resume = true` when the workers are back, or with `min_workers(1)`",
+        )
     }
 }
