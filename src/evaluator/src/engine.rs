@@ -45,6 +45,7 @@ mod known;
 mod names;
 mod outcome;
 mod reach;
+mod said;
 mod start;
 mod without_compiler;
 

@@ -247,16 +247,16 @@ fn in_order<'v>(values: &'v [&str], names: &'v [&str]) -> impl Iterator<Item = S
         })
 }
 
-/// `model.fit(train, epochs = 3)`.
-pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diagnostic {
-    let (name, model) = (&plain.name, slice(text, receiver));
+/// What a method of Keras's is given as data, and what stands behind it in an order, with names.
+fn data_of(plain: &Plain) -> Vec<String> {
+    let name = &plain.name;
     let value = |name: &str| {
         let argument = plain.named.iter().find(|argument| argument.name == name);
         argument.map(|argument| argument.value.as_str())
     };
     let lent = |text: &str| -> String { text.trim_start_matches('&').trim_start().to_owned() };
     let operands: Vec<&str> = plain.operands.iter().map(|it| it.text.as_str()).collect();
-    let data: Vec<String> = match (operands.as_slice(), value("x"), value("y")) {
+    match (operands.as_slice(), value("x"), value("y")) {
         _ if name == "compile" => operands.iter().map(|it| (*it).to_owned()).collect(),
         // Numbers are no labels: epochs are meant, and the size of a batch.
         ([data, numbers @ ..], _, _)
@@ -286,7 +286,13 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
         ([], Some(x), Some(y)) => vec![kind::from_arrays(x, y)],
         ([], Some(x), None) => vec![lent(x)],
         ([], _, _) => vec!["train".to_owned()],
-    };
+    }
+}
+
+/// `model.fit(train, epochs = 3)`.
+pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diagnostic {
+    let (name, model) = (&plain.name, slice(text, receiver));
+    let data = data_of(plain);
     let named = plain
         .named
         .iter()

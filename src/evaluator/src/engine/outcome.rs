@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evcxr::{CompilationError, Error, EvalOutputs};
 use stratoscope_compile::evcxr_contract as contract;
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place, Severity, check};
+use stratoscope_diagnostics::{Diagnostic, Severity, check};
 
 use super::Engine;
+use super::said::{Said, without_consequences};
 use crate::lost_variables::{Cause, LostVariables};
 use crate::relay::{Current, Ending, LastWords};
 use crate::replaced_variables::hides_a_function;
@@ -166,49 +167,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// What is said of an error of rustc's.
-enum Said {
-    /// In our words, on a card.
-    Card(Diagnostic),
-    /// In rustc's words.
-    Text(Diagnostic),
-}
-
-impl Said {
-    fn diagnostic(&self) -> &Diagnostic {
-        match self {
-            Self::Card(found) | Self::Text(found) => found,
-        }
-    }
-}
-
-/// Drops what only follows from another mistake: the named arguments of a method that is not there, and the value of a function
-/// that is to return a `Result`.
-fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
-    let span_of = |found: &Diagnostic| match found.labels.first()?.place {
-        Place::Span(span) => Some(span),
-        _ => None,
-    };
-    let spans_of = |code: &str| -> Vec<CellSpan> {
-        let found = said.iter().map(Said::diagnostic);
-        let found = found.filter(|it| it.code == code);
-        found.filter_map(span_of).collect()
-    };
-    let (unknown, is_to_return) = (spans_of("SC0130"), !spans_of("SC1014").is_empty());
-    said.retain(|it| {
-        let found = it.diagnostic();
-        let is_inside = |span: CellSpan| {
-            let mut around = unknown.iter();
-            around.any(|it| it.start <= span.start && span.end <= it.end)
-        };
-        let is_named = found.code == "SC0125" && span_of(found).is_some_and(is_inside);
-        let is_unit = |it: &Label| it.text.starts_with("expected `()`");
-        let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
-        !is_named && !(is_to_return && is_returned)
-    });
-    said
 }
 
 /// An error without a place.

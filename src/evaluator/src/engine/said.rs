@@ -1,0 +1,48 @@
+//! What is said of the errors of a cell that does not compile, and what is left out.
+
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Label, Place};
+
+/// What is said of an error of rustc's.
+pub(super) enum Said {
+    /// In our words, on a card.
+    Card(Diagnostic),
+    /// In rustc's words.
+    Text(Diagnostic),
+}
+
+impl Said {
+    pub fn diagnostic(&self) -> &Diagnostic {
+        match self {
+            Self::Card(found) | Self::Text(found) => found,
+        }
+    }
+}
+
+/// Drops what only follows from another mistake: the named arguments of a method that is not there, and the value of a function
+/// that is to return a `Result`.
+pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
+    let span_of = |found: &Diagnostic| match found.labels.first()?.place {
+        Place::Span(span) => Some(span),
+        _ => None,
+    };
+    let spans_of = |code: &str| -> Vec<CellSpan> {
+        let found = said.iter().map(Said::diagnostic);
+        found
+            .filter(|it| it.code == code)
+            .filter_map(span_of)
+            .collect()
+    };
+    let (unknown, is_to_return) = (spans_of("SC0130"), !spans_of("SC1014").is_empty());
+    said.retain(|it| {
+        let found = it.diagnostic();
+        let is_inside = |span: CellSpan| {
+            let mut around = unknown.iter();
+            around.any(|it| it.start <= span.start && span.end <= it.end)
+        };
+        let is_named = found.code == "SC0125" && span_of(found).is_some_and(is_inside);
+        let is_unit = |it: &Label| it.text.starts_with("expected `()`");
+        let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
+        !is_named && !(is_to_return && is_returned)
+    });
+    said
+}
