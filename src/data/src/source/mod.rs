@@ -2,22 +2,30 @@
 //! `Table`, which selects the columns, numbers the classes and handles rows without a label.
 
 mod arrow;
-pub(crate) mod choices;
+mod choices;
+mod classes;
 mod columnar;
 mod columns;
 mod conll;
 mod csv;
+mod csv_rows;
 mod debian;
 mod encoding;
 mod files;
 mod foreign;
 mod glue;
+mod index;
 mod jsonl;
+mod layout;
 mod lines;
 mod one_hot;
 mod parquet;
+mod pass;
 mod records;
+mod row;
+mod rows;
 mod squad;
+mod squad_rows;
 mod tsv;
 mod values;
 
@@ -40,14 +48,10 @@ pub use columns::Columns;
 pub use debian::{debian_entities, debian_pairs, debian_questions, debian_sections};
 pub use glue::Glue;
 
-pub(crate) use self::csv::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
-pub(crate) use arrow::files_of as arrow_files;
-pub(crate) use columnar::{ReadAs, TypedFile, TypedRows};
-pub(crate) use columns::{Chosen, LabelColumn, Missing};
-pub(crate) use conll::{Line, LineReader, Unfit, too_many_tags};
-pub(crate) use files::named as files_named;
-pub(crate) use jsonl::{json_keys, json_values, question_columns};
-pub(crate) use squad::{Paragraph, Question};
+pub(crate) use index::{BLOCK, Index, Names};
+pub(crate) use rows::Format;
+
+use columns::{Chosen, LabelColumn, Missing};
 
 /// The largest file that is read. A data set is held in memory, so a larger file is refused before
 /// the machine starts swapping.

@@ -6,20 +6,12 @@
 //! from there (`order`). Texts become tokens when their batch is made (`encoded`).
 
 mod batches;
-mod classes;
 mod counted;
-mod csv_rows;
 mod division;
 mod encoded;
-mod index;
 mod inputs;
-mod layout;
 mod order;
-mod pass;
-mod row;
-mod rows;
 mod shown;
-mod squad;
 
 use std::ops::Range;
 use std::path::Path;
@@ -31,15 +23,13 @@ use crate::dataset::{Dataset, SkippedRows, index_of};
 use crate::example::Example;
 use crate::problem;
 use crate::shards::AutoShardPolicy;
-use crate::source::Columns;
+use crate::source::{BLOCK, Columns, Format, Index, Names};
 use crate::summary::Head;
 
 pub use batches::StreamBatches;
 pub use encoded::{EncodedStream, StreamTokens};
 
-use index::{Index, Names};
-use order::{BLOCK, pieces};
-use rows::Format;
+use order::pieces;
 
 /// Rows of the shuffle buffer.
 const BUFFER: usize = 32 * BLOCK;

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use crate::grouping;
 use crate::random::{GOLDEN_GAMMA, mix, permutation};
+use crate::source::BLOCK;
 
-/// The rows of a block.
-pub(crate) const BLOCK: usize = 512;
 /// Makes the order of blocks independent of that of rows.
 const OF_BLOCKS: u64 = 0x5EED_B10C;
 

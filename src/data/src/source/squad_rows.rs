@@ -7,10 +7,10 @@ use std::io::{self, BufRead, BufReader};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
-use crate::source::{Paragraph, Question};
+use super::squad::{Paragraph, Question};
 
 /// The questions from a place on.
-pub(super) struct Questions {
+pub(crate) struct Questions {
     input: BufReader<Limited>,
     /// The byte that comes next.
     offset: u64,

@@ -6,20 +6,20 @@ use std::io;
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
+use super::choices;
+use super::columnar::{ReadAs, TypedFile};
+use super::columns::{Chosen, Columns, LabelColumn, Missing};
+use super::jsonl::{json_keys, json_values, question_columns};
 use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged};
 use super::rows::{Content, Format, Raw, RawRows};
 use crate::annotation;
 use crate::label_sets::names_in;
 use crate::problem;
-use crate::source::{
-    Chosen, Columns, LabelColumn, Missing, ReadAs, TypedFile, choices, json_keys, json_values,
-    question_columns,
-};
 use crate::weights;
 
 /// The columns of a file.
 #[derive(Clone)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     format: Format,
     /// The file, for messages.
     source: String,
@@ -47,7 +47,7 @@ impl Layout {
     ///
     /// # Errors
     /// SC0313 and SC0417 for columns, SC0914 for an empty file, SC0911 for one that is not text.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         format: Format,
         source: &str,
         columns: &Columns,
@@ -129,26 +129,26 @@ impl Layout {
         }
     }
 
-    pub(super) fn call(&self) -> &'static str {
+    pub(crate) fn call(&self) -> &'static str {
         self.format.call()
     }
 
-    pub(super) fn header(&self) -> &[String] {
+    pub(crate) fn header(&self) -> &[String] {
         &self.header
     }
 
     /// The file, for messages.
-    pub(super) fn source(&self) -> &str {
+    pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
     /// Whether rows are pairs of texts.
-    pub(super) fn is_paired(&self) -> bool {
+    pub(crate) fn is_paired(&self) -> bool {
         self.has_answers() || self.chosen().is_some_and(|it| it.pair.is_some())
     }
 
     /// What rows are, for messages.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match (self.is_tagged(), self.is_paired()) {
             (true, _) => "words with tags",
             _ if self.has_answers() => "questions with answers",
@@ -159,17 +159,17 @@ impl Layout {
     }
 
     /// Whether rows are words with tags.
-    pub(super) fn is_tagged(&self) -> bool {
+    pub(crate) fn is_tagged(&self) -> bool {
         self.format == Format::Conll || matches!(self.meaning, Some(Meaning::Lists(_)))
     }
 
     /// Whether rows are questions with answers.
-    pub(super) fn has_answers(&self) -> bool {
+    pub(crate) fn has_answers(&self) -> bool {
         matches!(self.meaning, Some(Meaning::Questions(_)))
     }
 
     /// The name of the column of the label.
-    pub(super) fn label_column(&self) -> Option<&str> {
+    pub(crate) fn label_column(&self) -> Option<&str> {
         let column = self.chosen()?.label.column()?;
         self.header.get(column).map(String::as_str)
     }
@@ -198,12 +198,12 @@ impl Layout {
     }
 
     /// Of typed rows what is known of the file.
-    pub(super) fn typed(&self) -> Option<&TypedFile> {
+    pub(crate) fn typed(&self) -> Option<&TypedFile> {
         self.typed.as_ref()
     }
 
     /// The classes that the file names, in their order.
-    pub(super) fn class_names(&self) -> Option<&[String]> {
+    pub(crate) fn class_names(&self) -> Option<&[String]> {
         let label = match self.meaning.as_ref()? {
             Meaning::Lists([_, tags]) => *tags,
             // The label is the number of a choice, whatever name it has.
@@ -221,7 +221,7 @@ impl Layout {
     ///
     /// # Errors
     /// SC0313 and SC0417 for the columns of the first object; SC0911 and SC0912 for a line that is no word with its tag.
-    pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
+    pub(crate) fn first_row(&mut self, raw: Raw) -> Result<Row> {
         if let Content::Unfit(unfit) = raw.content {
             return Err(unfit.problem(self.call(), &self.source));
         }
@@ -235,7 +235,7 @@ impl Layout {
     }
 
     /// What a row is.
-    pub(super) fn row(&self, raw: Raw) -> Row {
+    pub(crate) fn row(&self, raw: Raw) -> Row {
         let line = raw.at.line;
         let fields = match (raw.content, self.format) {
             (Content::NotText, _) => {
@@ -403,12 +403,12 @@ impl Layout {
     }
 
     /// SC0911, for what the system says.
-    pub(super) fn unreadable(&self, line: usize, error: &io::Error) -> Box<Diagnostic> {
+    pub(crate) fn unreadable(&self, line: usize, error: &io::Error) -> Box<Diagnostic> {
         problem::unreadable(self.call(), &self.source, Some(line), error.to_string())
     }
 
     /// SC0914.
-    pub(super) fn empty(&self) -> Box<Diagnostic> {
+    pub(crate) fn empty(&self) -> Box<Diagnostic> {
         problem::empty(&self.source, self.call())
     }
 }

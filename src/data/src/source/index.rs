@@ -10,70 +10,72 @@ use rayon::prelude::*;
 use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::layout::Layout;
-use super::order::BLOCK;
 use super::row::{Fields, Given, Row};
 use super::rows::{At, Format, RawRows};
 use crate::dataset::SkippedRows;
 use crate::example::{Example, Label};
 use crate::problem;
 
+/// The rows of a block.
+pub(crate) const BLOCK: usize = 512;
+
 /// What is known of the files.
-pub(super) struct Index {
-    pub(super) format: Format,
+pub(crate) struct Index {
+    pub(crate) format: Format,
     /// The path or pattern as it was given.
-    pub(super) source: String,
-    pub(super) files: Vec<SourceFile>,
+    pub(crate) source: String,
+    pub(crate) files: Vec<SourceFile>,
     /// Where each block begins.
-    pub(super) blocks: Vec<Place>,
-    pub(super) rows: usize,
-    pub(super) bytes: u64,
-    pub(super) skipped: SkippedRows,
+    pub(crate) blocks: Vec<Place>,
+    pub(crate) rows: usize,
+    pub(crate) bytes: u64,
+    pub(crate) skipped: SkippedRows,
     /// The classes, in sorted order.
-    pub(super) label_names: Vec<String>,
-    pub(super) class_counts: Vec<usize>,
-    pub(super) class_of: HashMap<String, usize>,
+    pub(crate) label_names: Vec<String>,
+    pub(crate) class_counts: Vec<usize>,
+    pub(crate) class_of: HashMap<String, usize>,
     /// The lowest and the highest number, where numbers are to be predicted.
-    pub(super) values: Option<(f32, f32)>,
+    pub(crate) values: Option<(f32, f32)>,
     /// The lowest and the highest weight, where not all are 1.
-    pub(super) weights: Option<(f32, f32)>,
+    pub(crate) weights: Option<(f32, f32)>,
     /// Whether a row has several labels.
-    pub(super) has_label_sets: bool,
+    pub(crate) has_label_sets: bool,
     /// How many texts each row has to choose from, where it has some.
-    pub(super) choices: Option<usize>,
+    pub(crate) choices: Option<usize>,
     /// Whether some question has no answer.
-    pub(super) has_unanswerable: bool,
+    pub(crate) has_unanswerable: bool,
     /// The classes in the order that the files have for them, where they have one.
-    pub(super) class_order: Option<Vec<String>>,
+    pub(crate) class_order: Option<Vec<String>>,
 }
 
 /// A file as it was when it was looked through.
-pub(super) struct SourceFile {
-    pub(super) path: PathBuf,
-    pub(super) layout: Layout,
+pub(crate) struct SourceFile {
+    pub(crate) path: PathBuf,
+    pub(crate) layout: Layout,
     /// Its first row after the header.
-    pub(super) begin: At,
+    pub(crate) begin: At,
     /// Its rows among those of all files.
-    pub(super) rows: Range<usize>,
-    pub(super) bytes: u64,
-    pub(super) modified: Option<SystemTime>,
+    pub(crate) rows: Range<usize>,
+    pub(crate) bytes: u64,
+    pub(crate) modified: Option<SystemTime>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) file: usize,
-    pub(super) at: At,
+pub(crate) struct Place {
+    pub(crate) file: usize,
+    pub(crate) at: At,
 }
 
 /// The names of the classes in the order in force.
-pub(super) struct Names {
-    pub(super) list: Vec<String>,
+pub(crate) struct Names {
+    pub(crate) list: Vec<String>,
     shared: Vec<Arc<str>>,
     /// The class of each class of the files; `None`: they are the same.
     numbers: Option<Vec<usize>>,
 }
 
 impl Names {
-    pub(super) fn new(list: Vec<String>, numbers: Option<Vec<usize>>) -> Self {
+    pub(crate) fn new(list: Vec<String>, numbers: Option<Vec<usize>>) -> Self {
         Self {
             shared: list.iter().map(|name| name.as_str().into()).collect(),
             list,
@@ -82,7 +84,7 @@ impl Names {
     }
 
     /// The class of a class of the files.
-    pub(super) fn class(&self, of_files: usize) -> usize {
+    pub(crate) fn class(&self, of_files: usize) -> usize {
         match &self.numbers {
             Some(numbers) => numbers.get(of_files).copied().unwrap_or(of_files),
             None => of_files,
@@ -92,27 +94,27 @@ impl Names {
 
 impl Index {
     /// How many files there are.
-    pub(super) fn files(&self) -> usize {
+    pub(crate) fn files(&self) -> usize {
         self.files.len()
     }
 
     /// Whether rows are pairs of texts.
-    pub(super) fn is_paired(&self) -> bool {
+    pub(crate) fn is_paired(&self) -> bool {
         self.files.first().is_some_and(|it| it.layout.is_paired())
     }
 
     /// Whether rows are words with tags.
-    pub(super) fn is_tagged(&self) -> bool {
+    pub(crate) fn is_tagged(&self) -> bool {
         self.files.first().is_some_and(|it| it.layout.is_tagged())
     }
 
     /// Whether rows are questions with answers.
-    pub(super) fn has_answers(&self) -> bool {
+    pub(crate) fn has_answers(&self) -> bool {
         self.files.first().is_some_and(|it| it.layout.has_answers())
     }
 
     /// The function that made it, for messages.
-    pub(super) fn call(&self) -> &'static str {
+    pub(crate) fn call(&self) -> &'static str {
         self.format.call()
     }
 
@@ -120,7 +122,7 @@ impl Index {
     ///
     /// # Errors
     /// SC0911 if a file cannot be read, or has changed.
-    pub(super) fn read(&self, pieces: &[Range<usize>], names: &Names) -> Result<Vec<Example>> {
+    pub(crate) fn read(&self, pieces: &[Range<usize>], names: &Names) -> Result<Vec<Example>> {
         let each: Result<Vec<Vec<Example>>> = pieces
             .par_iter()
             .map(|piece| self.piece(piece, names))

@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::columnar::TypedRows;
+use super::conll::{Line, LineReader, Unfit};
 use super::csv_rows::CsvRows;
-use super::squad::Questions;
-use crate::source::{Line, LineReader, Question, TypedRows, Unfit};
+use super::squad::Question;
+use super::squad_rows::Questions;
 
 /// The most bytes of a row. A quote that is not closed would otherwise make a row of the rest of the file.
 pub(super) const LONGEST_ROW: usize = 64 << 20;
@@ -17,7 +19,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How a file is divided into rows and fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// Comma-separated with quoting, a header first.
     Csv,
     /// Tab-separated without quoting, a header first.
@@ -38,7 +40,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The function that reads it, for messages.
-    pub(super) fn call(self) -> &'static str {
+    pub(crate) fn call(self) -> &'static str {
         match self {
             Self::Csv => "Stream::csv",
             Self::Tsv => "Stream::tsv",
@@ -69,7 +71,7 @@ impl Format {
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct At {
+pub(crate) struct At {
     /// The byte, from 0; of typed rows about how many there are before the group of the row.
     pub(super) offset: u64,
     /// The line, from 1; of typed rows and questions the row.
@@ -79,14 +81,14 @@ pub(super) struct At {
 }
 
 /// A row.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     /// Where it begins.
     pub(super) at: At,
     pub(super) content: Content,
 }
 
 /// What a row has.
-pub(super) enum Content {
+pub(crate) enum Content {
     /// A line without its end.
     Line(String),
     /// Fields whose quotes are read.
@@ -104,7 +106,7 @@ pub(super) enum Content {
 }
 
 /// The rows of a file from a place on.
-pub(super) enum RawRows {
+pub(crate) enum RawRows {
     Lines(Lines),
     Csv(CsvRows),
     Sentences(Sentences),
@@ -235,7 +237,7 @@ impl Read for Limited {
 }
 
 /// The lines of a file.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     reader: BufReader<Limited>,
     next: At,
     /// Whether an empty line is a row, unless only empty ones follow.
@@ -302,7 +304,7 @@ impl Lines {
 }
 
 /// The sentences of a file of tagged words.
-pub(super) struct Sentences {
+pub(crate) struct Sentences {
     lines: Lines,
     reader: LineReader,
 }

@@ -4,11 +4,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
+use super::csv::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
 use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
-use crate::source::{LeadingEnds, OPEN_QUOTE, ends_in_quotes};
 
 /// The records of a comma-separated file.
-pub(super) struct CsvRows {
+pub(crate) struct CsvRows {
     reader: csv::Reader<Watched>,
     /// Where the reader began; it counts from there.
     begin: At,

@@ -6,18 +6,21 @@ use std::path::{Path, PathBuf};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
 
+use super::arrow::files_of as arrow_files;
 use super::classes::Classes;
-use super::index::{Index, Place, SourceFile};
+use super::columns::Columns;
+use super::conll::too_many_tags;
+use super::files::named as files_named;
+use super::index::{BLOCK, Index, Place, SourceFile};
 use super::layout::Layout;
-use super::order::BLOCK;
 use super::row::{Bad, Given, Row};
 use super::rows::{At, Format, RawRows};
+use super::{FieldCount, TableRow};
 use crate::choices::unfit;
 use crate::class_order::ClassOrder;
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
 use crate::example::Example;
 use crate::problem;
-use crate::source::{Columns, FieldCount, TableRow, arrow_files, files_named, too_many_tags};
 use crate::tags::sorted_tags;
 use crate::weights::widened;
 
@@ -28,7 +31,7 @@ impl Index {
     /// SC0911 for a file that cannot be read, SC0912 for a row with more or fewer fields than the header, SC0313 and SC0417
     /// for columns, SC0416 for missing labels, SC0432 for an answer that does not stand where the row says, SC0913 for the number of no choice, SC0914 for a file without rows, SC0520
     /// after an interrupt.
-    pub(super) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+    pub(crate) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
         let paths = match format {
             Format::Arrow => arrow_files(format.call(), path)?,
             _ => files_named(format.call(), path)?,

@@ -1,19 +1,19 @@
 //! [`Row`]: what a row of a file is, as its [`Layout`](super::layout::Layout) reads it.
 
+use super::squad::Question;
 use crate::annotation::Answer;
-use crate::source::Question;
 
 /// A row that can be read.
-pub(super) struct Fields {
-    pub(super) text: String,
-    pub(super) pair: Option<String>,
-    pub(super) label: Given,
+pub(crate) struct Fields {
+    pub(crate) text: String,
+    pub(crate) pair: Option<String>,
+    pub(crate) label: Given,
     /// What its loss is multiplied with.
-    pub(super) weight: f32,
+    pub(crate) weight: f32,
 }
 
 /// The label of a row as it is written.
-pub(super) enum Given {
+pub(crate) enum Given {
     Nothing,
     Class(String),
     Value(f32),
@@ -34,7 +34,7 @@ pub(super) enum Given {
 }
 
 /// What a row is.
-pub(super) enum Row {
+pub(crate) enum Row {
     Example(Fields),
     /// Left out for want of a label, as was asked for.
     Dropped,
@@ -47,14 +47,14 @@ pub(super) enum Row {
 }
 
 /// What is wrong with a row.
-pub(super) enum Bad {
+pub(crate) enum Bad {
     /// Fields that are not as many as the columns.
     Ragged(Vec<String>),
     /// Something else, as a sentence about "it" and as one of a list.
     Other { reason: String, listed: String },
 }
 
-pub(super) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
+pub(crate) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
     Row::Example(Fields {
         text: String::new(),
         pair: None,
@@ -64,7 +64,7 @@ pub(super) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
 }
 
 /// A question, its context, and its answers, which come as JSON.
-pub(super) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> Row {
+pub(crate) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> Row {
     let [text, context, answers] =
         columns.map(|column| fields.get(column).map_or("", String::as_str));
     match Question::written(text, answers) {
@@ -77,7 +77,7 @@ pub(super) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> R
 }
 
 /// A question about a text.
-pub(super) fn of_question(asked: Question, context: String) -> Row {
+pub(crate) fn of_question(asked: Question, context: String) -> Row {
     match asked.placed(&context) {
         Ok(answers) => Row::Example(Fields {
             text: asked.text().to_owned(),
@@ -89,7 +89,7 @@ pub(super) fn of_question(asked: Question, context: String) -> Row {
     }
 }
 
-pub(super) fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
+pub(crate) fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
     Row::Bad(Bad::Other {
         reason: reason.into(),
         listed: listed.into(),
