@@ -135,24 +135,17 @@ impl Dataset {
     pub fn from_words<W: AsRef<str>, T: AsRef<str>>(
         sentences: impl IntoIterator<Item = (Vec<W>, Vec<T>)>,
     ) -> Result<Self> {
+        const CALL: &str = "Dataset::from_words";
         let sentences: Vec<(Vec<W>, Vec<T>)> = sentences.into_iter().collect();
-        Self::of_sentences("words in memory", "Dataset::from_words", &sentences)
-    }
-
-    /// [`Self::from_words`] of a source, for the call that read it.
-    pub(crate) fn of_sentences<W: AsRef<str>, T: AsRef<str>>(
-        source: &str,
-        call: &str,
-        sentences: &[(Vec<W>, Vec<T>)],
-    ) -> Result<Self> {
+        let source = "words in memory";
         for (row, (words, tags)) in sentences.iter().enumerate() {
             if let Some(what) = unfit(words, tags) {
                 let reason = format!("row {row} has {what}");
-                return Err(problem::unreadable(call, source, None, reason));
+                return Err(problem::unreadable(CALL, source, None, reason));
             }
         }
         if sentences.is_empty() {
-            return Err(problem::empty(source, call));
+            return Err(problem::empty(source, CALL));
         }
         let tags = sentences.iter().flat_map(|(_, tags)| tags);
         let names = sorted_tags(tags.map(AsRef::as_ref));

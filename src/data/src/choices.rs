@@ -141,22 +141,16 @@ impl Dataset {
     pub fn from_choices<P: Into<String>, C: Into<String>>(
         rows: impl IntoIterator<Item = (P, Vec<C>, usize)>,
     ) -> Result<Self> {
+        const CALL: &str = "Dataset::from_choices";
         let rows = rows.into_iter();
         let examples = rows.map(|(prompt, choices, right)| {
             let example = Example::new(prompt).with_choices(choices);
             example.with_label(Label::Class(right))
         });
-        Self::of_choices(
-            "choices in memory",
-            "Dataset::from_choices",
-            examples.collect(),
-        )
-    }
-
-    /// [`Self::from_choices`] of a source, for the call that read it.
-    pub(crate) fn of_choices(source: &str, call: &str, examples: Vec<Example>) -> Result<Self> {
+        let examples: Vec<Example> = examples.collect();
+        let source = "choices in memory";
         let Some(first) = examples.first() else {
-            return Err(problem::empty(source, call));
+            return Err(problem::empty(source, CALL));
         };
         let count = |example: &Example| example.choices().map_or(0, <[String]>::len);
         let expected = count(first);
@@ -164,7 +158,7 @@ impl Dataset {
         let names: Vec<String> = (0..expected).map(|number| number.to_string()).collect();
         for (row, example) in examples.iter().enumerate() {
             if let Some(reason) = unfit(row, count(example), expected) {
-                return Err(problem::unreadable(call, source, example.line, reason));
+                return Err(problem::unreadable(CALL, source, None, reason));
             }
         }
         let data = Self::from_examples(examples, names, source);

@@ -11,6 +11,26 @@ use crate::encoded::{Encoded, EncodedExample, TokenReport};
 use crate::shards::AutoShardPolicy;
 use crate::stream::{EncodedStream, Stream, StreamBatches};
 
+/// What both kinds say alike.
+macro_rules! of_either {
+    ($self:expr, $data:ident => $value:expr) => {
+        match $self {
+            Self::Held($data) => $value,
+            Self::Streamed($data) => $value,
+        }
+    };
+}
+
+/// The same kind, of which both make a value alike.
+macro_rules! of_the_same {
+    ($self:expr, $data:ident => $value:expr) => {
+        match $self {
+            Self::Held($data) => Self::Held($value),
+            Self::Streamed($data) => Self::Streamed($value),
+        }
+    };
+}
+
 /// What a model is trained or measured with.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
@@ -61,10 +81,7 @@ impl<'a> IntoData<'a> for Data<'a> {
 impl Data<'_> {
     /// How many examples there are.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Held(data) => data.len(),
-            Self::Streamed(stream) => stream.len(),
-        }
+        of_either!(self, data => data.len())
     }
 
     /// Whether there are none.
@@ -90,18 +107,12 @@ impl Data<'_> {
 
     /// How many examples each class has; of tagged words, how many words.
     pub fn class_counts(&self) -> Vec<usize> {
-        match self {
-            Self::Held(data) => data.class_counts(),
-            Self::Streamed(stream) => stream.class_counts(),
-        }
+        of_either!(self, data => data.class_counts())
     }
 
     /// How the examples are divided over workers.
     pub fn auto_shard(&self) -> AutoShardPolicy {
-        match self {
-            Self::Held(data) => data.auto_shard,
-            Self::Streamed(stream) => stream.auto_shard,
-        }
+        of_either!(self, data => data.auto_shard)
     }
 
     /// The first `count` examples in memory; `None` for a stream that has no more.
@@ -130,10 +141,7 @@ pub enum Split {
 impl Split {
     /// How many examples an epoch has.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Held(encoded) => encoded.len(),
-            Self::Streamed(stream) => stream.len(),
-        }
+        of_either!(self, data => data.len())
     }
 
     /// Whether there are none.
@@ -143,43 +151,28 @@ impl Split {
 
     /// How often an epoch has each example.
     pub fn passes(&self) -> usize {
-        match self {
-            Self::Held(encoded) => encoded.passes(),
-            Self::Streamed(stream) => stream.passes(),
-        }
+        of_either!(self, data => data.passes())
     }
 
     /// How many examples each worker has at these positions of the order; `None` where they are divided evenly.
     pub fn shares_of(&self, positions: Range<usize>) -> Option<Vec<usize>> {
-        match self {
-            Self::Held(encoded) => encoded.shares_of(positions),
-            Self::Streamed(stream) => stream.shares_of(positions),
-        }
+        of_either!(self, data => data.shares_of(positions))
     }
 
     /// The same examples, all of which each of so many workers sees in an epoch.
     #[must_use]
     pub fn seen_by_each(self, workers: usize) -> Self {
-        match self {
-            Self::Held(encoded) => Self::Held(encoded.seen_by_each(workers)),
-            Self::Streamed(stream) => Self::Streamed(stream.seen_by_each(workers)),
-        }
+        of_the_same!(self, data => data.seen_by_each(workers))
     }
 
     /// The statistics of the tokenization.
     pub fn report(&self) -> &TokenReport {
-        match self {
-            Self::Held(encoded) => encoded.report(),
-            Self::Streamed(stream) => stream.report(),
-        }
+        of_either!(self, data => data.report())
     }
 
     /// The limit that was set, in tokens.
     pub fn max_length(&self) -> usize {
-        match self {
-            Self::Held(encoded) => encoded.max_length(),
-            Self::Streamed(stream) => stream.max_length(),
-        }
+        of_either!(self, data => data.max_length())
     }
 
     /// The tokens, if they are in memory.
@@ -239,19 +232,13 @@ impl Split {
 
     /// The order of one epoch.
     pub fn shuffle(&self, seed: u64, epoch: u64) -> Self {
-        match self {
-            Self::Held(encoded) => Self::Held(encoded.shuffle(seed, epoch)),
-            Self::Streamed(stream) => Self::Streamed(stream.shuffle(seed, epoch)),
-        }
+        of_the_same!(self, data => data.shuffle(seed, epoch))
     }
 
     /// The same order, with what is random in an epoch.
     #[must_use]
     pub fn in_epoch(&self, seed: u64, epoch: u64) -> Self {
-        match self {
-            Self::Held(encoded) => Self::Held(encoded.in_epoch(seed, epoch)),
-            Self::Streamed(stream) => Self::Streamed(stream.in_epoch(seed, epoch)),
-        }
+        of_the_same!(self, data => data.in_epoch(seed, epoch))
     }
 
     /// At most `count` examples from a position on, without those with these indices; of a stream none can be left out.

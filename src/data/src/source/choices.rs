@@ -1,50 +1,11 @@
 //! Prompts with choices in a table: a column for each choice, or one with lists of them, and the number of the right one.
 
-use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use super::columns::Chosen;
-use super::{Columns, Table};
-use crate::dataset::Dataset;
-use crate::example::{Example, Label};
-use crate::problem;
-
-impl Table {
-    /// The data set of a table whose columns of choices are named.
-    pub(super) fn multiple_choice(mut self, chosen: &Chosen, columns: &Columns) -> Result<Dataset> {
-        if let Some(column) = chosen.label.column() {
-            self.settle_missing(column, columns.missing())?;
-        }
-        let weights = self.weights(chosen, columns)?;
-        let mut skipped = std::mem::take(&mut self.skipped);
-        let mut examples = Vec::with_capacity(self.rows.len());
-        for (row, weight) in self.rows.iter().zip(weights) {
-            match written(&self.header, &row.fields, chosen) {
-                Ok((choices, right)) => {
-                    let example = Example::new(&row.fields[chosen.text]).with_choices(choices);
-                    examples.push(Example {
-                        label: right.map(Label::Class),
-                        weight,
-                        line: Some(row.line),
-                        ..example
-                    });
-                }
-                Err(reason) if columns.skips_bad_rows() => {
-                    skipped.add(|| format!("line {}: {reason}", row.line));
-                }
-                Err(reason) => {
-                    let (call, source) = (self.call, &self.source);
-                    return Err(problem::unreadable(call, source, Some(row.line), reason));
-                }
-            }
-        }
-        let data = Dataset::of_choices(&self.source, self.call, examples)?;
-        Ok(Dataset { skipped, ..data })
-    }
-}
 
 /// The choices of a row and the number of the right one, or what is wrong with the row.
-pub(crate) fn written(
+pub(super) fn written(
     header: &[String],
     fields: &[String],
     chosen: &Chosen,
@@ -70,7 +31,10 @@ pub(crate) fn written(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use stratoscope_diagnostics::Result;
+
+    use crate::dataset::Dataset;
+    use crate::source::Columns;
 
     fn read(text: &str, columns: &Columns) -> Result<Dataset> {
         let folder = tempfile::tempdir().expect("a folder");

@@ -6,8 +6,7 @@ use stratoscope_diagnostics::Diagnostic;
 use stratoscope_render::text;
 
 use super::layout::Layout;
-use super::rows::At;
-use crate::problem;
+use super::raw::At;
 
 /// Classes by what is written in the files, in the order in which they were met, with how many rows have each.
 #[derive(Default)]
@@ -17,8 +16,8 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// More classes than this are no classes.
-    const MOST: usize = 100_000;
+    /// More classes than this are no classes of a stream.
+    const MAX_STREAMED: usize = 100_000;
 
     /// A class that a row may have.
     pub(super) fn know(&mut self, name: &str) {
@@ -42,7 +41,7 @@ impl Classes {
                 self.counts.push(1);
             }
         }
-        self.counts.len() <= Self::MOST
+        self.counts.len() <= Self::MAX_STREAMED
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -58,11 +57,11 @@ impl Classes {
     /// SC0911 for a column with too many of them.
     pub(super) fn too_many(layout: &Layout, at: At) -> Box<Diagnostic> {
         let column = layout.label_column().unwrap_or_default();
-        let most = text::thousands(Self::MOST);
+        let most = text::thousands(Self::MAX_STREAMED);
         let reason = format!(
             "column `{column}` has more than {most} different labels; for a number to predict write \
              `Columns::new().value(\"{column}\")`"
         );
-        problem::unreadable(layout.call(), layout.source(), Some(at.line), reason)
+        layout.refused(Some(at.line), reason)
     }
 }

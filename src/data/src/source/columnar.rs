@@ -1,6 +1,5 @@
 //! Rows of files whose columns have types. Parquet's row groups and Arrow's batches are both read as record batches of
-//! Arrow, by one interface: [`ColumnarFile`]. Its rows go into memory as a whole ([`WholeFile`]), or, for a stream, one by one
-//! from any row on ([`TypedRows`]).
+//! Arrow, by one interface: [`ColumnarFile`]. [`TypedRows`] reads them one by one from any row on.
 
 use std::fs::File;
 use std::io;
@@ -11,22 +10,17 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::Field;
-use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
+use super::LARGEST_FILE_BYTES;
 use super::records::{RecordColumn, Records};
 use super::values::{Value, is_nested, unreadable_kind, value};
-use super::{LARGEST_FILE_BYTES, Reading, files};
-use crate::problem;
 
-/// The most bytes of a text of a stream: few bytes of a file may stand for many.
-const MAX_TEXT_BYTES: usize = 64 << 20;
+/// The most bytes of a value of a stream: few bytes of a file may stand for many.
+const MAX_VALUE_BYTES: u64 = 64 << 20;
 
 /// What is read, or why it cannot be.
 pub(super) type Read<T> = std::result::Result<T, String>;
-
-/// The fields of a row, empty where a column is not wanted, or what is wrong with it.
-pub(crate) type Fields = std::result::Result<Vec<String>, String>;
 
 /// A file that was looked through: what it says about its rows, and where its parts begin, row groups or batches. It is
 /// looked through once, however often its rows are read.
@@ -64,8 +58,8 @@ pub(super) trait Batches: Send {
     fn next(&mut self) -> Read<Option<RecordBatch>>;
 }
 
-/// Looks through an open file, for a call and a path that messages name.
-pub(super) type LookThrough = fn(File, &'static str, &str) -> Read<Arc<dyn ColumnarFile>>;
+/// Looks through an open file.
+pub(super) type LookThrough = fn(File) -> Read<Arc<dyn ColumnarFile>>;
 
 /// Where the parts of a file begin: the first row of each, and the number of all rows.
 pub(super) struct Starts(Vec<usize>);
@@ -209,77 +203,9 @@ fn bytes_before(file: &dyn ColumnarFile, row: usize) -> u64 {
     before + (bytes * (row - rows.start) as f64 / rows.len() as f64) as u64
 }
 
-/// A file that is read as a whole.
-pub(super) struct WholeFile {
-    of: Arc<dyn ColumnarFile>,
-    file: File,
-}
-
-impl WholeFile {
-    /// # Errors
-    /// SC0911 for a file that cannot be read.
-    pub(super) fn open(call: &'static str, path: &Path, look_through: LookThrough) -> Result<Self> {
-        let source = path.display().to_string();
-        let opened = || {
-            let file = files::open(path)?;
-            let again = file.try_clone().map_err(|error| error.to_string())?;
-            Ok(Self {
-                of: look_through(again, call, &source)?,
-                file,
-            })
-        };
-        opened().map_err(|reason: String| problem::unreadable(call, &source, None, reason))
-    }
-
-    /// What the file says about its rows.
-    pub(super) fn records(&self) -> &Records {
-        self.of.records()
-    }
-
-    /// Goes through all rows; `each` gets the number of the row, from 0, and its values in the order of `wanted`.
-    ///
-    /// # Errors
-    /// SC0911 for a file that is damaged, SC0914 for one without rows, SC0520 after an interrupt; the error of `each`.
-    pub(super) fn each(
-        &self,
-        wanted: &[usize],
-        each: &mut dyn FnMut(usize, &[Value]) -> Result<()>,
-    ) -> Result<()> {
-        let records = self.records();
-        if self.of.bytes_in_memory(wanted) > LARGEST_FILE_BYTES {
-            return Err(records.unreadable(None, too_large()));
-        }
-        let starts = self.of.starts();
-        if starts.rows() == 0 {
-            return Err(problem::empty(&records.source, records.call));
-        }
-        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        let mut reading = Reading::begin(size(bytes_before(&*self.of, starts.rows())));
-        let file = self.file.try_clone().map_err(|error| error.to_string());
-        let cursor = file.and_then(|file| Cursor::open(Arc::clone(&self.of), file, wanted, 0));
-        let mut cursor = cursor.map_err(|reason| records.unreadable(Some(0), reason))?;
-        let mut bytes = 0_u64;
-        loop {
-            let row = cursor.next;
-            reading.row(size(cursor.bytes_before()))?;
-            let values = cursor.next();
-            let values = values.map_err(|reason| records.unreadable(Some(row), reason))?;
-            let Some(values) = values else { break };
-            // Few bytes of a file may stand for many rows.
-            bytes += values.iter().map(Value::size).sum::<u64>();
-            if bytes > LARGEST_FILE_BYTES {
-                return Err(records.unreadable(None, too_large()));
-            }
-            each(row, &values)?;
-        }
-        reading.finished();
-        Ok(())
-    }
-}
-
 /// What the values of a column are read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadAs {
+pub(super) enum ReadAs {
     /// A text each.
     Text,
     /// A list of texts where a row has one, as JSON.
@@ -290,27 +216,42 @@ pub(crate) enum ReadAs {
 
 /// A file and the columns that are wanted of it. It is looked through once, however often its rows are read.
 #[derive(Clone)]
-pub(crate) struct TypedFile {
+pub(super) struct TypedFile {
     of: Arc<dyn ColumnarFile>,
     wanted: Arc<[(usize, ReadAs)]>,
 }
 
 impl TypedFile {
     /// What the file says about its rows.
-    pub(crate) fn records(&self) -> &Records {
+    pub(super) fn records(&self) -> &Records {
         self.of.records()
     }
 
-    /// The rows from one on.
+    /// The fields of a row, empty where a column is not wanted; or what is wrong with its values.
+    pub(super) fn fields(&self, values: &[Value]) -> Read<Vec<String>> {
+        let records = self.records();
+        let mut row = vec![String::new(); records.columns.len()];
+        for (&(column, read_as), value) in self.wanted.iter().zip(values) {
+            row[column] = match read_as {
+                ReadAs::Text => records.text(column, value),
+                ReadAs::List => records.json_of(column, value),
+                ReadAs::Answers => records.answers_as_json(column, value),
+            }?;
+        }
+        Ok(row)
+    }
+
+    /// The rows of a stream from one on.
     ///
     /// # Errors
     /// What the system says of the file, or why it cannot be read.
-    pub(crate) fn rows(&self, path: &Path, first: usize) -> io::Result<TypedRows> {
+    pub(super) fn rows(&self, path: &Path, first: usize) -> io::Result<TypedRows> {
         let file = File::open(path)?;
         Ok(TypedRows {
             cursor: Some(self.cursor(file.try_clone()?, first)?),
             of: self.clone(),
             file,
+            bytes: None,
         })
     }
 
@@ -321,32 +262,26 @@ impl TypedFile {
 }
 
 /// The rows of an open file.
-pub(crate) struct TypedRows {
+pub(super) struct TypedRows {
     file: File,
     of: TypedFile,
     /// `None` until columns are chosen.
     cursor: Option<Cursor>,
+    /// How many bytes the values had so far, where all rows are kept in memory.
+    bytes: Option<u64>,
 }
 
 impl TypedRows {
-    /// The rows of a Parquet file from the first on. Its columns are still to be chosen.
+    /// The rows of a file from the first on. Its columns are still to be chosen.
     ///
     /// # Errors
-    /// Why it is no Parquet file.
-    pub(crate) fn parquet(file: File) -> io::Result<Self> {
-        Self::of(file, super::parquet::look_through, "Stream::parquet")
-    }
-
-    /// The rows of an Arrow file from the first on. Its columns are still to be chosen.
-    ///
-    /// # Errors
-    /// Why it is no Arrow file, or what is damaged.
-    pub(crate) fn arrow(file: File) -> io::Result<Self> {
-        Self::of(file, super::arrow::look_through, "Stream::arrow")
-    }
-
-    fn of(file: File, look_through: LookThrough, call: &'static str) -> io::Result<Self> {
-        let of = look_through(file.try_clone()?, call, "").map_err(io::Error::other)?;
+    /// Why it is no file of this format, or what is damaged.
+    pub(super) fn of(
+        file: File,
+        look_through: LookThrough,
+        all_in_memory: bool,
+    ) -> io::Result<Self> {
+        let of = look_through(file.try_clone()?).map_err(io::Error::other)?;
         Ok(Self {
             file,
             of: TypedFile {
@@ -354,11 +289,12 @@ impl TypedRows {
                 wanted: Arc::new([]),
             },
             cursor: None,
+            bytes: all_in_memory.then_some(0),
         })
     }
 
     /// What the file says about its rows.
-    pub(crate) fn records(&self) -> &Records {
+    pub(super) fn records(&self) -> &Records {
         self.of.records()
     }
 
@@ -366,62 +302,50 @@ impl TypedRows {
     ///
     /// # Errors
     /// Why the columns cannot be read.
-    pub(crate) fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<TypedFile> {
+    pub(super) fn select(&mut self, columns: &[(usize, ReadAs)]) -> io::Result<TypedFile> {
+        let numbers: Vec<usize> = columns.iter().map(|it| it.0).collect();
+        let bytes = self.of.of.bytes_in_memory(&numbers);
+        if self.bytes.is_some() && bytes > LARGEST_FILE_BYTES {
+            return Err(io::Error::other(too_large()));
+        }
         self.of.wanted = columns.into();
         self.cursor = Some(self.of.cursor(self.file.try_clone()?, 0)?);
         Ok(self.of.clone())
     }
 
     /// The number of the next row, from 0, and about how many bytes of the file stand before it.
-    pub(crate) fn here(&self) -> (usize, u64) {
+    pub(super) fn here(&self) -> (usize, u64) {
         let of_cursor = |cursor: &Cursor| (cursor.next, cursor.bytes_before());
         self.cursor.as_ref().map_or((0, 0), of_cursor)
     }
 
-    /// The fields of the next row.
+    /// The values of the next row in the order of the columns that were chosen, or what is wrong with them.
     ///
     /// # Errors
     /// Why the file cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Fields>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Read<Vec<Value>>>> {
         let Some(cursor) = &mut self.cursor else {
             return Ok(None);
         };
         let Some(values) = cursor.next().map_err(io::Error::other)? else {
             return Ok(None);
         };
-        let records = self.of.records();
-        let mut row = vec![String::new(); records.columns.len()];
-        let mut fields = self.of.wanted.iter().zip(&values);
-        let outcome = fields.try_for_each(|(&(column, read_as), value)| {
-            row[column] = records.field(column, read_as, value)?;
-            Ok(())
-        });
-        Ok(Some(outcome.map(|()| row)))
-    }
-}
-
-impl Records {
-    /// The names of the columns.
-    pub(crate) fn header(&self) -> Vec<String> {
-        self.columns.iter().map(|it| it.name.clone()).collect()
-    }
-
-    /// The classes that the file names for a column, in their order.
-    pub(crate) fn class_names(&self, column: &str) -> Option<&[String]> {
-        self.names.get(column).map(Vec::as_slice)
-    }
-
-    /// A value as the field of a row; or why it is none.
-    fn field(&self, column: usize, read_as: ReadAs, value: &Value) -> Read<String> {
-        let text = match read_as {
-            ReadAs::Text => self.text(column, value),
-            ReadAs::List => self.json_of(column, value),
-            ReadAs::Answers => self.answers_as_json(column, value),
-        }?;
-        if text.len() > MAX_TEXT_BYTES {
-            let (name, most) = (&self.columns[column].name, MAX_TEXT_BYTES >> 20);
-            return Err(format!("`{name}` is longer than {most} MiB"));
+        let sizes = values.iter().map(Value::size);
+        if let Some(bytes) = &mut self.bytes {
+            *bytes += sizes.sum::<u64>();
+            return match *bytes > LARGEST_FILE_BYTES {
+                true => Err(io::Error::other(too_large())),
+                false => Ok(Some(Ok(values))),
+            };
         }
-        Ok(text)
+        let mut wanted = self.of.wanted.iter().zip(sizes);
+        Ok(Some(match wanted.find(|it| it.1 > MAX_VALUE_BYTES) {
+            Some((&(column, _), _)) => {
+                let name = &self.of.records().columns[column].name;
+                let most = MAX_VALUE_BYTES >> 20;
+                Err(format!("`{name}` is longer than {most} MiB"))
+            }
+            None => Ok(values),
+        }))
     }
 }

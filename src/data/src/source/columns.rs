@@ -174,11 +174,6 @@ impl Columns {
         self
     }
 
-    /// Whether a row has several texts to choose from.
-    pub(crate) fn has_choices(&self) -> bool {
-        !self.choices.is_empty()
-    }
-
     /// Whether a row has several labels.
     pub(crate) fn has_label_sets(&self) -> bool {
         matches!(self.label, Wanted::Several(..))
@@ -250,7 +245,7 @@ impl Columns {
     }
 
     /// Finds the columns in a header.
-    pub(crate) fn choose(&self, call: &str, source: &str, header: &[String]) -> Result<Chosen> {
+    pub(super) fn choose(&self, call: &str, source: &str, header: &[String]) -> Result<Chosen> {
         let find = |name: &str| header.iter().position(|column| column == name);
         let need = |name: &str| {
             let places = header.iter().enumerate();

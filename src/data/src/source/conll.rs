@@ -1,19 +1,16 @@
 //! Column files of tagged words, as of the CoNLL shared tasks: a word a line, its columns separated by tabs or spaces,
 //! the word first and the tag last; an empty line ends a sentence.
 
-use std::path::Path;
+use std::io;
 
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::rules::RaggedRow;
-use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
-use super::{Reading, files, read_text};
-use crate::dataset::{Dataset, index_of};
-use crate::example::Example;
+use super::lines::Lines;
+use super::raw::{At, Content, LONGEST_ROW, Limited, Raw};
 use crate::problem;
-use crate::tags::sorted_tags;
 
-const CALL: &str = "Dataset::conll";
 /// Words of a sentence: a file without empty lines is one sentence, which is no sentence.
 const MOST_WORDS: usize = 100_000;
 /// Columns of CoNLL-U, the format of Universal Dependencies: the number of the word, the word, its lemma, its part of
@@ -22,102 +19,70 @@ const UNIVERSAL: usize = 10;
 /// Distinct tags: a file whose last column is not a tag has a tag for each word.
 const MOST_TAGS: usize = 4096;
 
-/// A sentence of a file: the line it begins at, and its words with their tags.
-struct Sentence<'t> {
-    line: usize,
-    words: Vec<(&'t str, &'t str)>,
-}
-
-impl Dataset {
-    /// Reads a file of tagged words, the word first and the tag last; of CoNLL-U, the files of Universal Dependencies, words
-    /// and their parts of speech (UPOS). Lines that begin with `-DOCSTART-`, and lines of comment (`# …`) before a
-    /// sentence, are skipped. The tags are numbered `O` first, then by entity.
-    ///
-    /// # Errors
-    /// SC0911 if the file cannot be read as UTF-8, has a line with one column or a sentence without end, SC0912
-    /// for a line with more or fewer columns than the first, SC0914 if there is no word.
-    pub fn conll(path: impl AsRef<Path>) -> Result<Self> {
-        files::read(CALL, path.as_ref(), |path| {
-            let content = read_text(CALL, path)?;
-            Self::conll_text(&path.display().to_string(), &content)
-        })
-    }
-
-    /// Reads text in memory; `source` names it in messages.
-    pub(super) fn conll_text(source: &str, content: &str) -> Result<Self> {
-        let sentences = sentences(source, content)?;
-        if sentences.is_empty() {
-            return Err(problem::empty(source, CALL));
-        }
-        let tags = sentences.iter().flat_map(|sentence| &sentence.words);
-        let names = sorted_tags(tags.map(|(_, tag)| *tag));
-        if let Some(reason) = too_many_tags(names.len()) {
-            return Err(problem::unreadable(CALL, source, None, reason));
-        }
-        let class_of = index_of(&names);
-        let examples = sentences.iter().map(|sentence| {
-            let words = sentence.words.iter();
-            Example {
-                line: Some(sentence.line),
-                ..Example::of_words(words.map(|(word, tag)| (*word, class_of.get(tag).copied())))
-            }
-        });
-        let examples: Vec<Example> = examples.collect();
-        Ok(Self::from_examples(examples, names.clone(), source))
-    }
-}
-
 /// The sentences of a file.
-///
-/// # Errors
-/// SC0911 and SC0912 for a line that is no word with its tag; SC0520 after an interrupt.
-fn sentences<'t>(source: &str, content: &'t str) -> Result<Vec<Sentence<'t>>> {
-    let mut sentences: Vec<Sentence<'t>> = Vec::new();
-    let mut reader = LineReader::default();
-    let mut reading = Reading::begin(content.len());
-    let mut offset = 0;
-    for (index, row) in content.lines().enumerate() {
-        reading.row(offset)?;
-        offset += row.len() + 1;
-        let line = index + 1;
-        let read = reader.read(line, row);
-        let read = read.map_err(|unfit| unfit.problem(CALL, source))?;
-        let Line::Word {
-            word,
-            tag,
-            is_first,
-        } = read
-        else {
-            continue;
-        };
-        if is_first {
-            let words = Vec::new();
-            sentences.push(Sentence { line, words });
-        }
-        if let Some(sentence) = sentences.last_mut() {
-            sentence.words.push((word, tag));
+pub(super) struct Sentences {
+    lines: Lines,
+    reader: LineReader,
+}
+
+impl Sentences {
+    pub(super) fn of(input: Limited, at: At) -> Self {
+        Self {
+            lines: Lines::of(input, at, true),
+            reader: LineReader::default(),
         }
     }
-    reading.finished();
-    Ok(sentences)
+
+    /// Where the line after the sentence that was read begins.
+    pub(super) fn here(&self) -> At {
+        self.lines.here()
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
+        let mut begin: Option<At> = None;
+        let (mut words, mut tags) = (Vec::new(), Vec::new());
+        while let Some(raw) = self.lines.line()? {
+            let Content::Line(row) = &raw.content else {
+                return Ok(Some(raw));
+            };
+            match self.reader.read(raw.at.line, row) {
+                Ok(Line::End) if begin.is_some() => break,
+                Ok(Line::End | Line::Comment) => {}
+                Ok(Line::Word { word, tag }) => {
+                    let begin = begin.get_or_insert(raw.at).offset;
+                    if !self.lines.is_row(self.lines.here().offset - begin) {
+                        let most = LONGEST_ROW >> 20;
+                        let reason = format!(
+                            "a sentence is longer than {most} MiB: an empty line ends a sentence"
+                        );
+                        return Err(io::Error::other(reason));
+                    }
+                    words.push(word.to_owned());
+                    tags.push(tag.to_owned());
+                }
+                Err(unfit) => {
+                    let content = Content::Unfit(unfit);
+                    return Ok(Some(Raw { content, ..raw }));
+                }
+            }
+        }
+        let content = Content::Words(words, tags);
+        Ok(begin.map(|at| Raw { at, content }))
+    }
 }
 
 /// What a line is.
-pub(crate) enum Line<'t> {
+enum Line<'t> {
     /// It ends a sentence, if there was one: an empty line, or the begin of a document.
     End,
     /// A comment before a sentence.
     Comment,
-    /// A word with its tag, the first of its sentence or not.
-    Word {
-        word: &'t str,
-        tag: &'t str,
-        is_first: bool,
-    },
+    /// A word with its tag.
+    Word { word: &'t str, tag: &'t str },
 }
 
 /// Why a line is none of these.
-pub(crate) enum Unfit {
+pub(super) enum Unfit {
     /// It has other columns than the lines before.
     Ragged {
         line: usize,
@@ -132,7 +97,7 @@ pub(crate) enum Unfit {
 
 impl Unfit {
     /// SC0912 and SC0911.
-    pub(crate) fn problem(self, call: &str, source: &str) -> Box<Diagnostic> {
+    pub(super) fn problem(self, call: &str, source: &str) -> Box<Diagnostic> {
         match self {
             Self::Ragged {
                 line,
@@ -156,7 +121,7 @@ impl Unfit {
 
 /// Reads lines, one after the other.
 #[derive(Default)]
-pub(crate) struct LineReader {
+struct LineReader {
     /// The columns of the lines before.
     columns: Option<usize>,
     /// The line at which the present sentence begins, and its words so far; 0 before a sentence.
@@ -169,11 +134,7 @@ impl LineReader {
     ///
     /// # Errors
     /// If it is no word with its tag, or its sentence has no end.
-    pub(crate) fn read<'t>(
-        &mut self,
-        line: usize,
-        row: &'t str,
-    ) -> std::result::Result<Line<'t>, Unfit> {
+    fn read<'t>(&mut self, line: usize, row: &'t str) -> std::result::Result<Line<'t>, Unfit> {
         if row.trim().is_empty() || row.starts_with("-DOCSTART-") {
             self.words = 0;
             return Ok(Line::End);
@@ -220,11 +181,7 @@ impl LineReader {
             ));
         }
         self.words += 1;
-        Ok(Line::Word {
-            word,
-            tag,
-            is_first,
-        })
+        Ok(Line::Word { word, tag })
     }
 }
 
@@ -235,7 +192,7 @@ fn is_number_of_word(column: &str) -> bool {
 }
 
 /// Why a column with so many different values is none of tags.
-pub(crate) fn too_many_tags(values: usize) -> Option<String> {
+pub(super) fn too_many_tags(values: usize) -> Option<String> {
     (values > MOST_TAGS).then(|| {
         format!(
             "its last column has {} different values: that is no column of tags",
@@ -246,7 +203,10 @@ pub(crate) fn too_many_tags(values: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_diagnostics::Result;
+
     use super::*;
+    use crate::dataset::Dataset;
 
     fn read(content: &str) -> Result<Dataset> {
         Dataset::conll_text("words.conll", content)

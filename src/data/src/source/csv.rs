@@ -1,110 +1,153 @@
 //! Comma-separated values with quoting (RFC 4180): one header line; a quoted field may hold commas,
-//! line ends and doubled quotes.
+//! line ends and doubled quotes. Where the header has no comma but `;` or tabs, these separate the fields.
 
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read, SeekFrom};
 
-use csv::{ErrorKind, ReaderBuilder};
-use stratoscope_diagnostics::Result;
+use csv::{ByteRecord, ReaderBuilder, StringRecord};
 
-use super::{Columns, FieldCount, Reading, Table, TableRow, files, read_encoded};
-use crate::dataset::Dataset;
-use crate::problem;
+use super::raw::{At, Content, Limited, Raw};
 
-const CALL: &str = "Dataset::csv";
 /// What is wrong with a row that takes the rest of its file.
-pub(crate) const OPEN_QUOTE: &str =
-    "the row that begins in this line has a quote that is not closed";
+const OPEN_QUOTE: &str = "the row that begins in this line has a quote that is not closed";
 
-impl Dataset {
-    /// Reads a comma-separated file whose columns have common names (see [`Columns`]). Where the header has no comma but
-    /// `;` or tabs, these separate the fields, which the data set says when it is shown.
-    ///
-    /// # Errors
-    /// As [`Dataset::tsv`].
-    pub fn csv(path: impl AsRef<Path>) -> Result<Self> {
-        Self::csv_with(path, &Columns::new())
+/// The records of a comma-separated file.
+pub(super) struct CsvRows {
+    reader: csv::Reader<Watched>,
+    /// Where the reader began; it counts from there.
+    begin: At,
+    separator: u8,
+    record: ByteRecord,
+}
+
+impl CsvRows {
+    /// From a place on, at which the file stands.
+    pub(super) fn of(input: Limited, begin: At, separator: u8) -> Self {
+        Self {
+            // Flexible, so that rows with too many fields are ours to report.
+            reader: ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .delimiter(separator)
+                .from_reader(Watched {
+                    input,
+                    chunk: Vec::new(),
+                    begin: 0,
+                    ends: LeadingEnds::default(),
+                }),
+            begin,
+            separator,
+            record: ByteRecord::new(),
+        }
     }
 
-    /// [`Self::csv`] with named columns.
-    ///
-    /// # Errors
-    /// As [`Dataset::tsv`].
-    pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        files::read(CALL, path.as_ref(), |path| {
-            let text = read_encoded(CALL, path, columns.encoding_name())?;
-            table(&path.display().to_string(), &text, columns)?.dataset(columns)
-        })
+    /// Where the row after the one that was read begins, or the line ends before it.
+    pub(super) fn here(&self) -> At {
+        let position = self.reader.position();
+        At::line(
+            self.begin.offset + position.byte(),
+            self.begin.line + position.line() as usize - 1,
+        )
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
+        let before = self.here();
+        let watched = self.reader.get_mut();
+        watched.input.begin_row();
+        watched.begin_row(before.offset - self.begin.offset);
+        let read = self.reader.read_byte_record(&mut self.record);
+        if !read.map_err(io::Error::from)? {
+            return Ok(None);
+        }
+        let end = self.here().offset - self.begin.offset;
+        let watched = self.reader.get_mut();
+        let at = At::line(
+            before.offset + watched.ends.bytes as u64,
+            before.line + watched.ends.lines,
+        );
+        let is_last = watched.is_all_read(end) && watched.input.is_at_end()?;
+        if is_last && ends_in_quotes(&watched.rest(at.offset)?, self.separator) {
+            let content = Content::Wrong(OPEN_QUOTE.to_owned());
+            return Ok(Some(Raw { at, content }));
+        }
+        let record = std::mem::take(&mut self.record);
+        let content = match StringRecord::from_byte_record(record) {
+            Ok(record) => Content::Fields(record.iter().map(str::to_owned).collect()),
+            Err(_) => Content::NotText,
+        };
+        Ok(Some(Raw { at, content }))
     }
 }
 
-fn table(source: &str, text: &str, columns: &Columns) -> Result<Table> {
-    // Flexible, so that ragged rows get our own diagnostic instead of the library's error.
-    let separator = separator_of(text);
-    let mut reader = ReaderBuilder::new()
-        .flexible(true)
-        .delimiter(separator)
-        .from_reader(text.as_bytes());
-    let unreadable = |error: csv::Error| {
-        let line = error.position().map(|position| position.line() as usize);
-        let reason = match error.kind() {
-            ErrorKind::Io(error) => error.to_string(),
-            _ => "it is not comma-separated text".to_owned(),
-        };
-        problem::unreadable(CALL, source, line, reason)
-    };
-    let header: Vec<String> = reader
-        .headers()
-        .map_err(unreadable)?
-        .iter()
-        .map(str::to_owned)
-        .collect();
-    if header.is_empty() {
-        return Err(problem::empty(source, CALL));
+/// The bytes of a file, as they are read: `csv` counts the line ends before a record as a part of it.
+struct Watched {
+    input: Limited,
+    /// What was read last, and the bytes before it since the begin of the reader.
+    chunk: Vec<u8>,
+    begin: u64,
+    /// The line ends before the row.
+    ends: LeadingEnds,
+}
+
+impl Watched {
+    /// The next row begins after these bytes, which are read, and after the line ends that follow.
+    fn begin_row(&mut self, after: u64) {
+        self.ends = LeadingEnds::default();
+        let read = usize::try_from(after - self.begin).unwrap_or(usize::MAX);
+        self.ends.add(self.chunk.get(read..).unwrap_or_default());
     }
-    let mut last = (0, 1);
-    let mut field_count = FieldCount::new(&header);
-    let mut rows = Vec::new();
-    let mut reading = Reading::begin(text.len());
-    for record in reader.records() {
-        let record = record.map_err(unreadable)?;
-        let (offset, line) =
-            (record.position()).map_or((0, 1), |it| (it.byte() as usize, it.line() as usize));
-        reading.row(offset)?;
-        // `csv` counts the line ends before a record as a part of it.
-        let mut ends = LeadingEnds::default();
-        ends.add(&text.as_bytes()[offset..]);
-        last = (offset + ends.bytes, line + ends.lines);
-        let row = TableRow {
-            line: last.1,
-            fields: record.iter().map(str::to_owned).collect(),
-        };
-        if field_count.accepts(source, &row) {
-            rows.push(row);
+
+    /// Whether no more than this many bytes have been read.
+    fn is_all_read(&self, end: u64) -> bool {
+        end == self.begin + self.chunk.len() as u64
+    }
+
+    /// All bytes from a place in the file on, whose end has been read.
+    fn rest(&mut self, offset: u64) -> io::Result<Vec<u8>> {
+        let input = self.input.whole();
+        let end = input.stream_position()?;
+        input.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        // No more than the row, which has been read.
+        input.read_to_end(&mut bytes)?;
+        input.seek(SeekFrom::Start(end))?;
+        Ok(bytes)
+    }
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        // The end of the file leaves the last bytes as they are.
+        if read > 0 {
+            self.begin += self.chunk.len() as u64;
+            self.chunk.clear();
+            self.chunk.extend_from_slice(&buffer[..read]);
+            self.ends.add(&self.chunk);
         }
+        Ok(read)
     }
-    reading.finished();
-    let (offset, line) = last;
-    let is_open = ends_in_quotes(&text.as_bytes()[offset..], separator);
-    if is_open && (rows.is_empty() || !columns.skips_bad_rows()) {
-        return Err(problem::unreadable(CALL, source, Some(line), OPEN_QUOTE));
-    }
-    let mut skipped = field_count.finish(CALL, columns)?;
-    // With another number of fields it is among them already.
-    if is_open && rows.pop_if(|row| row.line == line).is_some() {
-        skipped.add(|| format!("line {line}: {OPEN_QUOTE}"));
-    }
-    Ok(Table {
-        source: source.to_owned(),
-        call: CALL,
-        header,
-        rows,
-        skipped,
-        remarks: match separator {
-            b'\t' => vec!["fields are separated by tabs, as its header is".to_owned()],
-            b';' => vec!["fields are separated by `;`, as its header is".to_owned()],
-            _ => Vec::new(),
-        },
-    })
+}
+
+/// What separates the fields of a file, whose first line is its header.
+pub(super) fn separator(input: &mut Limited) -> io::Result<u8> {
+    const MAX_HEADER_BYTES: u64 = 64 << 10;
+    let input = input.whole();
+    input.rewind()?;
+    let mut header = Vec::new();
+    BufReader::new(input.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut header)?;
+    Ok(separator_of(&String::from_utf8_lossy(&header)))
+}
+
+/// What separates the fields of a text, where it is no comma.
+pub(super) fn remark(text: &str) -> Option<String> {
+    let separator = match separator_of(text) {
+        b'\t' => "tabs",
+        b';' => "`;`",
+        _ => return None,
+    };
+    Some(format!(
+        "fields are separated by {separator}, as its header is"
+    ))
 }
 
 /// What separates the fields: a comma, unless the header has none and has `;` or tabs.
@@ -124,18 +167,18 @@ fn separator_of(text: &str) -> u8 {
 
 /// The line ends at the begin of a text that comes in parts.
 #[derive(Default)]
-pub(crate) struct LeadingEnds {
+struct LeadingEnds {
     /// Their bytes.
-    pub(crate) bytes: usize,
+    bytes: usize,
     /// The lines that they end.
-    pub(crate) lines: usize,
+    lines: usize,
     /// Whether something else has come.
     is_over: bool,
 }
 
 impl LeadingEnds {
     /// The next part of the text.
-    pub(crate) fn add(&mut self, part: &[u8]) {
+    fn add(&mut self, part: &[u8]) {
         if self.is_over {
             return;
         }
@@ -151,7 +194,7 @@ impl LeadingEnds {
 }
 
 /// Whether the text of a record ends within quotes: at the end of a file, `csv` takes them for closed.
-pub(crate) fn ends_in_quotes(record: &[u8], separator: u8) -> bool {
+fn ends_in_quotes(record: &[u8], separator: u8) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum At {
         Begin,
@@ -172,7 +215,13 @@ pub(crate) fn ends_in_quotes(record: &[u8], separator: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_diagnostics::Result;
+
+    use super::super::raw::Format;
+    use super::super::rows::RawRows;
     use super::*;
+    use crate::dataset::Dataset;
+    use crate::source::Columns;
 
     fn read(content: &str) -> Result<Dataset> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -214,5 +263,73 @@ mod tests {
         let columns = Columns::new().skip_bad_rows();
         let data = Dataset::csv_with(&path, &columns).expect("a row");
         assert_eq!((data.len(), data.skipped.rows), (1, 1));
+    }
+
+    fn rows(content: &str) -> Vec<(u64, usize, String)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rows.csv");
+        std::fs::write(&path, content).expect("room");
+        let mut rows = RawRows::open(&path, Format::Csv).expect("it opens");
+        let mut found = Vec::new();
+        loop {
+            match rows.next() {
+                Ok(Some(Raw { at, content })) => {
+                    let shown = match content {
+                        Content::Fields(fields) => fields.join("|"),
+                        Content::Wrong(reason) => reason,
+                        _ => panic!("text"),
+                    };
+                    found.push((at.offset, at.line, shown));
+                }
+                Ok(None) => return found,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn rows_begin_at_lines_of_an_editor() {
+        let rows = |content: &str| -> Vec<(usize, String)> {
+            let rows = rows(content).into_iter();
+            rows.map(|(_, line, fields)| (line, fields)).collect()
+        };
+        let row = |line: usize, fields: &str| (line, fields.to_owned());
+        let expected = [
+            row(1, "a|b"),
+            row(2, "1|2"),
+            row(5, "x\ny|3"),
+            row(7, "4|5"),
+        ];
+        let lines = "a,b\n1,2\n\n\n\"x\ny\",3\n4,5\n";
+        assert_eq!(rows(lines), expected);
+        let windows = rows(&lines.replace('\n', "\r\n"));
+        let fields = |rows: Vec<(usize, String)>| -> Vec<(usize, String)> {
+            let rows = rows.into_iter();
+            rows.map(|(line, text)| (line, text.replace('\r', "")))
+                .collect()
+        };
+        assert_eq!(fields(windows), expected);
+    }
+
+    #[test]
+    fn line_ends_are_counted_over_the_borders_of_what_is_read_at_once() {
+        for filling in 8180..8200 {
+            let content = format!("a,{}\r\n\r\n\r\nb,c\r\n", "x".repeat(filling));
+            let rows = rows(&content);
+            let second = content.find("b,c").expect("it is there") as u64;
+            assert_eq!(rows[1], (second, 4, "b|c".to_owned()), "{filling}");
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_an_error_of_its_row() {
+        let last = |content: &str| rows(content).pop().expect("a row").2;
+        let unclosed = rows("a,b\n1,2\nham,\"He said\nspam,b\n").pop();
+        let (_, line, reason) = unclosed.expect("a row");
+        assert_eq!((line, reason.as_str()), (3, OPEN_QUOTE));
+        for closed in ["a,b\n1,\"x\"", "a,b\n1,\"x\"\"\"", "a,b\n1,x\"y", "a,b\n1,"] {
+            assert!(!last(closed).contains("not closed"), "{closed}");
+        }
+        assert!(last("a,b\n1,\"x\"\"").contains("not closed"));
     }
 }

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
-use crate::class_order::ClassOrder;
-use crate::dataset::Dataset;
+use super::arrow::saved;
+use super::raw::Format;
 use crate::problem;
 
 /// More files than this are not what a pattern was meant to name.
@@ -16,69 +15,23 @@ const MOST: usize = 10_000;
 /// Signs of a pattern.
 const SIGNS: [char; 3] = ['*', '?', '['];
 
-/// The rows of one file.
-pub(super) struct FileRows {
-    pub(super) data: Dataset,
-    /// The classes in the order that the file has for them, where it has one: the numbers of the rows are these.
-    pub(super) class_names: Option<Vec<String>>,
-}
-
-impl From<Dataset> for FileRows {
-    fn from(data: Dataset) -> Self {
-        Self {
-            data,
-            class_names: None,
-        }
-    }
-}
-
-/// Reads a file by `one`; where the path is a pattern and no file has that name, each file that it names, in the order of
-/// their names, as one data set. Classes keep the numbers that their files have for them.
+/// The files that a path stands for: itself, those that a pattern names, or those of a folder of `save_to_disk`.
 ///
 /// # Errors
-/// SC0911 for a pattern that names no file, or is none, and for files that number their classes differently; what `one`
-/// ends with; SC0913 for a class that is not among those that the other files name; SC0915 for files of different kinds.
-pub(super) fn read<R: Into<FileRows>>(
-    call: &str,
-    path: &Path,
-    one: impl Fn(&Path) -> Result<R>,
-) -> Result<Dataset> {
-    read_all(call, path, named(call, path)?, one)
+/// SC0911 for a pattern that names no file, or is none; for a folder that has no rows.
+pub(super) fn of(call: &str, format: Format, path: &Path) -> Result<Vec<PathBuf>> {
+    match format {
+        Format::Arrow if path.is_dir() => saved::files_of(call, path),
+        _ => named(call, path),
+    }
 }
 
-/// [`read`] of the files that a path stands for.
-pub(super) fn read_all<R: Into<FileRows>>(
-    call: &str,
-    path: &Path,
-    files: Vec<PathBuf>,
-    one: impl Fn(&Path) -> Result<R>,
-) -> Result<Dataset> {
-    let of_file = |path: &Path| -> Result<FileRows> {
-        let mut rows: FileRows = one(path)?.into();
-        let file: Arc<str> = path.to_string_lossy().into();
-        for example in &mut rows.data.examples {
-            example.file = Some(Arc::clone(&file));
-        }
-        Ok(rows)
-    };
-    if files == [path] {
-        return of_file(path).map(|rows| rows.data);
-    }
-    let (mut parts, mut order) = (Vec::new(), ClassOrder::default());
-    for file in files {
-        let FileRows { data, class_names } = of_file(&file)?;
-        if let Some(names) = class_names {
-            let name = file.to_string_lossy();
-            let agreed = order.add(&name, &names);
-            agreed.map_err(|reason| problem::unreadable(call, &name, None, reason))?;
-        }
-        parts.push(data);
-    }
-    let whole = Dataset::of_parts(parts, path.to_string_lossy().into_owned())?;
-    match order.into_names() {
-        Some(names) => whole.with_label_names(&names),
-        None => Ok(whole),
-    }
+/// The bytes of some files.
+pub(super) fn bytes(files: &[PathBuf]) -> usize {
+    let sizes = files
+        .iter()
+        .map(|path| path.metadata().map_or(0, |it| it.len()));
+    usize::try_from(sizes.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 /// Opens a file that has an end. A pipe waits for its writer and a device goes on for ever, beyond any interrupt.
@@ -113,7 +66,7 @@ fn is_pattern(path: &Path) -> bool {
 ///
 /// # Errors
 /// SC0911 for a pattern that names no file, or is none.
-pub(crate) fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
+fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
     if let Some(address) = address(path) {
         let reason = "it is an address, and files are read from this machine";
         let fix = match address {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::Result;
 
-use super::{Columns, tsv};
+use super::{Columns, readers};
 use crate::dataset::Dataset;
 
 /// Reads the tasks of the GLUE benchmark: `Glue::sst2("glue/SST-2")?` is its training and its validation split.
@@ -96,7 +96,11 @@ impl Glue {
         let task = Task::of_texts("sentence", None, "label", &NAMED, &NAMES);
         let read = |name: &str| {
             let path = folder.as_ref().join(name);
-            task.named(tsv::without_header(&path, COLA_HEADER, &task.columns())?)
+            task.named(readers::tsv_without_header(
+                &path,
+                COLA_HEADER,
+                &task.columns(),
+            )?)
         };
         Ok((read("train.tsv")?, read("dev.tsv")?))
     }

@@ -10,10 +10,11 @@ use rayon::prelude::*;
 use stratoscope_diagnostics::{Diagnostic, Result};
 
 use super::layout::Layout;
-use super::row::{Fields, Given, Row};
-use super::rows::{At, Format, RawRows};
+use super::raw::{At, Format};
+use super::row::{Fields, Row};
+use super::rows::RawRows;
 use crate::dataset::SkippedRows;
-use crate::example::{Example, Label};
+use crate::example::Example;
 use crate::problem;
 
 /// The rows of a block.
@@ -21,7 +22,9 @@ pub(crate) const BLOCK: usize = 512;
 
 /// What is known of the files.
 pub(crate) struct Index {
-    pub(crate) format: Format,
+    /// The function that made it, for messages.
+    pub(super) call: &'static str,
+    pub(super) format: Format,
     /// The path or pattern as it was given.
     pub(crate) source: String,
     pub(crate) files: Vec<SourceFile>,
@@ -115,7 +118,7 @@ impl Index {
 
     /// The function that made it, for messages.
     pub(crate) fn call(&self) -> &'static str {
-        self.format.call()
+        self.call
     }
 
     /// The examples of some pieces of blocks, piece by piece. They are read in parallel.
@@ -158,11 +161,12 @@ impl Index {
         let mut examples = Vec::with_capacity(count);
         let Place { mut file, mut at } = place;
         while let Some(source) = self.files.get(file) {
-            let mut rows = source.open_at(self.format, at)?;
+            let mut rows = source.open_at(at)?;
             let name: Arc<str> = source.layout.source().into();
             while examples.len() < count {
                 let raw = rows.next();
-                let raw = raw.map_err(|error| source.layout.unreadable(at.line, &error))?;
+                let raw =
+                    raw.map_err(|error| source.layout.unreadable(rows.failed_line(at), &error))?;
                 let Some(raw) = raw else { break };
                 let line = raw.at.line;
                 if let Row::Example(fields) = source.layout.row(raw) {
@@ -192,48 +196,13 @@ impl Index {
         (row, line): (usize, usize),
         names: &Names,
     ) -> Option<Example> {
-        let class = |name: &String| Some(names.class(*self.class_of.get(name)?));
-        let classes = |given: &[String]| given.iter().map(class).collect::<Option<Vec<usize>>>();
-        let mut example = Example::new(fields.text);
-        let label = match fields.label {
-            Given::Nothing => None,
-            Given::Value(value) => Some(Label::Value(value)),
-            Given::Class(name) => Some(Label::Class(class(&name)?)),
-            Given::Several(given) => {
-                example = example.with_classes(classes(&given)?);
-                None
-            }
-            Given::Choice { choices, right } => {
-                example = example.with_choices(choices);
-                right.map(Label::Class)
-            }
-            Given::Answers(answers) => {
-                example = example.with_answers(answers);
-                None
-            }
-            Given::Tags { words, tags } => {
-                let tags = classes(&tags)?.into_iter().map(Some);
-                example = Example::of_words(words.iter().map(String::as_str).zip(tags));
-                None
-            }
-        };
-        let label_name = match (label, example.classes()) {
-            (Some(Label::Class(class)), _) => names.shared.get(class).cloned(),
-            (_, Some(classes)) => {
-                let own = classes.iter().filter_map(|&it| names.shared.get(it));
-                let own: Vec<&str> = own.map(|it| &**it).collect();
-                Some(own.join(", ").into())
-            }
-            _ => None,
-        };
+        let class = |name: &str| Some(names.class(*self.class_of.get(name)?));
+        let example = fields.example(class, &names.shared)?;
+        // Of several files a line does not say which.
+        let has_lines = self.files.len() == 1 && self.format.has_lines();
         Some(Example {
-            pair: fields.pair,
-            label,
-            weight: fields.weight,
-            label_name,
             row,
-            // Of several files a line does not say which.
-            line: (self.files.len() == 1 && self.format.has_lines()).then_some(line),
+            line: has_lines.then_some(line),
             ..example
         })
     }
@@ -244,8 +213,8 @@ impl SourceFile {
     ///
     /// # Errors
     /// SC0911 if the file is not what was looked through.
-    fn open_at(&self, format: Format, at: At) -> Result<RawRows> {
-        let unreadable = |error| self.layout.unreadable(at.line, &error);
+    fn open_at(&self, at: At) -> Result<RawRows> {
+        let unreadable = |error| self.layout.unreadable(Some(at.line), &error);
         let metadata = self.path.metadata().map_err(unreadable)?;
         if metadata.len() != self.bytes || metadata.modified().ok() != self.modified {
             return Err(self.changed());
@@ -255,7 +224,7 @@ impl SourceFile {
                 let rows = file.rows(&self.path, at.line - 1);
                 rows.map(|rows| RawRows::Typed(Box::new(rows)))
             }
-            None => RawRows::open_at(&self.path, format, at),
+            None => RawRows::open_at(&self.path, self.layout.format(), at),
         };
         rows.map_err(unreadable)
     }

@@ -6,20 +6,24 @@ use std::io;
 use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
-use super::choices;
 use super::columnar::{ReadAs, TypedFile};
 use super::columns::{Chosen, Columns, LabelColumn, Missing};
-use super::jsonl::{json_keys, json_values, question_columns};
-use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged};
-use super::rows::{Content, Format, Raw, RawRows};
-use crate::annotation;
+use super::raw::{Content, Format, Raw};
+use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged, wrong};
+use super::rows::RawRows;
+use super::values::Value;
+use super::{choices, jsonl, one_hot};
 use crate::label_sets::names_in;
-use crate::problem;
-use crate::weights;
+use crate::{annotation, problem, weights};
+
+/// What is wrong with bytes that are not UTF-8.
+const NOT_TEXT: &str = "it is not UTF-8 text";
 
 /// The columns of a file.
 #[derive(Clone)]
 pub(crate) struct Layout {
+    /// The function that reads it, for messages.
+    call: &'static str,
     format: Format,
     /// The file, for messages.
     source: String,
@@ -27,6 +31,8 @@ pub(crate) struct Layout {
     /// `None` before the first object of JSON Lines, and for tagged words a line each.
     meaning: Option<Meaning>,
     columns: Columns,
+    /// The columns that are read.
+    needed: Vec<usize>,
     /// Of typed rows what is known of the file.
     typed: Option<TypedFile>,
 }
@@ -47,31 +53,28 @@ impl Layout {
     ///
     /// # Errors
     /// SC0313 and SC0417 for columns, SC0914 for an empty file, SC0911 for one that is not text.
-    pub(crate) fn begin(
+    pub(super) fn begin(
+        call: &'static str,
         format: Format,
         source: &str,
         columns: &Columns,
         rows: &mut RawRows,
     ) -> Result<Self> {
         let mut layout = Self {
+            call,
             format,
             source: source.to_owned(),
             header: Vec::new(),
             meaning: None,
             columns: columns.clone(),
+            needed: Vec::new(),
             typed: None,
         };
         if let RawRows::Typed(rows) = rows {
             layout.header = rows.records().header();
-            // Named columns are those of texts.
-            match rows.records().words_and_tags() {
-                Some(lists) if *columns == Columns::new() => {
-                    layout.meaning = Some(Meaning::Lists(lists));
-                }
-                _ => layout.choose()?,
-            }
+            layout.choose(rows.records().words_and_tags())?;
             let typed = rows.select(&layout.wanted());
-            layout.typed = Some(typed.map_err(|error| layout.unreadable(1, &error))?);
+            layout.typed = Some(typed.map_err(|error| layout.unreadable(Some(1), &error))?);
         }
         if format == Format::Squad {
             layout.meaning = Some(Meaning::Questions([0, 1, 2]));
@@ -87,37 +90,38 @@ impl Layout {
             }));
         }
         if format.has_header() {
-            let first = rows.next().map_err(|error| layout.unreadable(1, &error))?;
+            let first = rows.next();
+            let first = first.map_err(|error| layout.unreadable(Some(1), &error))?;
             layout.header = match first.map(|raw| raw.content) {
                 Some(Content::Fields(fields)) => fields,
                 Some(Content::Line(line)) if !line.trim().is_empty() => {
                     line.split('\t').map(str::to_owned).collect()
                 }
                 None | Some(Content::Line(_)) => return Err(layout.empty()),
-                Some(Content::Wrong(reason)) => {
-                    return Err(problem::unreadable(layout.call(), source, Some(1), reason));
-                }
-                Some(_) => {
-                    let reason = "it is not UTF-8 text";
-                    return Err(problem::unreadable(layout.call(), source, Some(1), reason));
-                }
+                Some(Content::Wrong(reason)) => return Err(layout.refused(Some(1), reason)),
+                Some(_) => return Err(layout.refused(Some(1), NOT_TEXT)),
             };
-            layout.choose()?;
+            layout.choose(None)?;
         }
         Ok(layout)
     }
 
-    /// Finds the columns in the header.
-    fn choose(&mut self) -> Result<()> {
-        if self.format.has_structures()
-            && self.columns == Columns::new()
-            && let Some(columns) = question_columns(&self.header)
-        {
-            self.meaning = Some(Meaning::Questions(columns));
-            return Ok(());
-        }
-        let chosen = (self.columns).choose(self.call(), &self.source, &self.header)?;
-        self.meaning = Some(Meaning::Texts(chosen));
+    /// Finds the columns in the header. `lists`: those of words and of their tags, where there are such.
+    fn choose(&mut self, lists: Option<[usize; 2]>) -> Result<()> {
+        // Named columns are those of texts.
+        let is_usual = self.columns.are_usual();
+        let questions = (is_usual && self.format.has_structures())
+            .then(|| jsonl::question_columns(&self.header))
+            .flatten();
+        self.meaning = Some(match (lists.filter(|_| is_usual), questions) {
+            (Some(lists), _) => Meaning::Lists(lists),
+            (None, Some(columns)) => Meaning::Questions(columns),
+            (None, None) => {
+                let columns = &self.columns;
+                Meaning::Texts(columns.choose(self.call, &self.source, &self.header)?)
+            }
+        });
+        self.needed = self.wanted().iter().map(|wanted| wanted.0).collect();
         Ok(())
     }
 
@@ -129,8 +133,12 @@ impl Layout {
         }
     }
 
-    pub(crate) fn call(&self) -> &'static str {
-        self.format.call()
+    pub(super) fn call(&self) -> &'static str {
+        self.call
+    }
+
+    pub(super) fn format(&self) -> Format {
+        self.format
     }
 
     pub(crate) fn header(&self) -> &[String] {
@@ -147,14 +155,23 @@ impl Layout {
         self.has_answers() || self.chosen().is_some_and(|it| it.pair.is_some())
     }
 
-    /// What rows are, for messages.
-    pub(crate) fn kind(&self) -> &'static str {
-        match (self.is_tagged(), self.is_paired()) {
-            (true, _) => "words with tags",
-            _ if self.has_answers() => "questions with answers",
-            _ if self.columns.has_choices() => "prompts with choices",
-            (_, true) => "pairs of texts",
-            _ => "single texts",
+    /// What rows are, for messages: `pairs of texts with classes`.
+    pub(super) fn kind(&self) -> String {
+        let labels = match &self.meaning {
+            None | Some(Meaning::Lists(_)) => "tags",
+            Some(Meaning::Questions(_)) => "answers",
+            Some(Meaning::Texts(chosen)) if !chosen.choices.is_empty() => "choices",
+            Some(Meaning::Texts(chosen)) => match chosen.label {
+                LabelColumn::Class(_) => "classes",
+                LabelColumn::Value(_) => "numbers to predict",
+                LabelColumn::Several(_) => "sets of labels",
+                LabelColumn::Absent if !chosen.one_hot.is_empty() => "sets of labels",
+                LabelColumn::Absent => "no labels",
+            },
+        };
+        match self.is_paired() {
+            true => format!("pairs of texts with {labels}"),
+            false => format!("texts with {labels}"),
         }
     }
 
@@ -198,7 +215,7 @@ impl Layout {
     }
 
     /// Of typed rows what is known of the file.
-    pub(crate) fn typed(&self) -> Option<&TypedFile> {
+    pub(super) fn typed(&self) -> Option<&TypedFile> {
         self.typed.as_ref()
     }
 
@@ -221,57 +238,78 @@ impl Layout {
     ///
     /// # Errors
     /// SC0313 and SC0417 for the columns of the first object; SC0911 and SC0912 for a line that is no word with its tag.
-    pub(crate) fn first_row(&mut self, raw: Raw) -> Result<Row> {
+    pub(super) fn first_row(&mut self, raw: Raw) -> Result<Row> {
         if let Content::Unfit(unfit) = raw.content {
-            return Err(unfit.problem(self.call(), &self.source));
+            return Err(unfit.problem(self.call, &self.source));
         }
         if let (None, Content::Line(line)) = (&self.meaning, &raw.content)
-            && let Ok(header) = json_keys(line)
+            && let Ok(first) = jsonl::object(line)
         {
-            self.header = header;
-            self.choose()?;
+            self.header = first.keys().cloned().collect();
+            self.choose(jsonl::words_and_tags(&self.header, &first))?;
         }
         Ok(self.row(raw))
     }
 
     /// What a row is.
-    pub(crate) fn row(&self, raw: Raw) -> Row {
+    pub(super) fn row(&self, raw: Raw) -> Row {
         let line = raw.at.line;
-        let fields = match (raw.content, self.format) {
-            (Content::NotText, _) => {
-                return bad(
-                    "it is not UTF-8 text",
-                    format!("line {line} is not UTF-8 text"),
-                );
-            }
-            (Content::Wrong(reason), _) => {
-                let listed = format!("line {line}: {reason}");
-                return bad(reason, listed);
-            }
-            (Content::Unfit(_), _) => {
-                return bad("it is no word with its tag", format!("line {line}"));
-            }
-            (Content::Words(words, tags), _) => return tagged(words, tags),
-            (Content::Question(asked, context), _) => return of_question(asked, context),
-            (Content::Fields(fields), _) => fields,
-            (Content::Line(text), Format::Text) => vec![text],
+        match (raw.content, self.format) {
+            (Content::NotText, _) => bad(NOT_TEXT, format!("line {line} is not UTF-8 text")),
+            (Content::Wrong(reason), _) => wrong(line, reason),
+            (Content::Unfit(_), _) => bad("it is no word with its tag", format!("line {line}")),
+            (Content::Words(words, tags), _) => tagged(words, tags),
+            (Content::Question(asked, context), _) => of_question(asked, context),
+            (Content::Values(values), _) => self.of_values(line, &values),
+            (Content::Fields(fields), _) => self.of_fields(line, fields),
+            (Content::Line(text), Format::Text) => self.of_fields(line, vec![text]),
             (Content::Line(text), Format::Jsonl) => {
-                let needed: Vec<usize> = self.wanted().iter().map(|wanted| wanted.0).collect();
-                match json_values(&text, &self.header, &needed) {
-                    Ok(fields) => fields,
-                    Err(reason) => {
-                        let listed = format!("line {line}: {reason}");
-                        return bad(reason, listed);
-                    }
+                match jsonl::fields(&text, &self.header, &self.needed) {
+                    Ok(fields) => self.of_fields(line, fields),
+                    Err(reason) => wrong(line, reason),
                 }
             }
-            (Content::Line(text), _) => text.split('\t').map(str::to_owned).collect(),
+            (Content::Line(text), _) => {
+                self.of_fields(line, text.split('\t').map(str::to_owned).collect())
+            }
+        }
+    }
+
+    /// A row of the typed values of the wanted columns.
+    fn of_values(&self, line: usize, values: &[Value]) -> Row {
+        let Some(typed) = &self.typed else {
+            return wrong(line, "it has no columns".to_owned());
         };
+        if let Some(Meaning::Lists(lists)) = &self.meaning {
+            let list = |at: usize| typed.records().texts(lists[at], &values[at]);
+            return match (list(0), list(1)) {
+                (Ok(words), Ok(tags)) => self.of_words(line, words, tags),
+                (Err(reason), _) | (_, Err(reason)) => wrong(line, reason),
+            };
+        }
+        match typed.fields(values) {
+            Ok(fields) => self.of_fields(line, fields),
+            Err(reason) => wrong(line, reason),
+        }
+    }
+
+    /// A row of as many fields as columns.
+    fn of_fields(&self, line: usize, fields: Vec<String>) -> Row {
         if self.format.has_header() && fields.len() != self.header.len() {
             return Row::Bad(Bad::Ragged(fields));
         }
         match &self.meaning {
-            Some(Meaning::Lists(lists)) => self.of_lists(line, &fields, *lists),
+            Some(Meaning::Lists(lists)) => {
+                let list = |at: usize| {
+                    let column = lists[at];
+                    let list = jsonl::texts(fields.get(column).map_or("", String::as_str));
+                    list.ok_or_else(|| format!("the column `{}` is no list", self.header[column]))
+                };
+                match (list(0), list(1)) {
+                    (Ok(words), Ok(tags)) => self.of_words(line, words, tags),
+                    (Err(reason), _) | (_, Err(reason)) => wrong(line, reason),
+                }
+            }
             Some(Meaning::Questions(columns)) => question(line, &fields, *columns),
             Some(Meaning::Texts(chosen)) if !chosen.choices.is_empty() => {
                 self.prompt(line, fields, chosen)
@@ -282,26 +320,12 @@ impl Layout {
         }
     }
 
-    /// Of lists of words and of their tags, which come as JSON; a missing one is empty.
-    fn of_lists(&self, line: usize, fields: &[String], lists: [usize; 2]) -> Row {
-        let list = |column: usize| {
-            let written = fields.get(column).map_or("", String::as_str);
-            match written.is_empty() {
-                true => Some(Vec::new()),
-                false => serde_json::from_str::<Vec<String>>(written).ok(),
-            }
-        };
-        let of = |number: usize| self.header.get(lists[number]).map_or("", String::as_str);
-        let reason = match lists.map(list) {
-            [Some(words), Some(tags)] => match annotation::unfit(&words, &tags) {
-                Some(what) => format!("it has {what}"),
-                None => return tagged(words, tags),
-            },
-            [None, _] => format!("the column `{}` is no list", of(0)),
-            [_, None] => format!("the column `{}` is no list", of(1)),
-        };
-        let listed = format!("line {line}: {reason}");
-        bad(reason, listed)
+    /// Words with their tags.
+    fn of_words(&self, line: usize, words: Vec<String>, tags: Vec<String>) -> Row {
+        match annotation::unfit(&words, &tags) {
+            Some(what) => wrong(line, format!("it has {what}")),
+            None => tagged(words, tags),
+        }
     }
 
     /// What is written as the label, or is put in its place where nothing is; else what becomes of the row.
@@ -322,10 +346,8 @@ impl Layout {
         fields: &[String],
         chosen: &Chosen,
     ) -> std::result::Result<f32, Row> {
-        weights::written(&self.header, fields, chosen.weight).map_err(|reason| {
-            let listed = format!("line {line}: {reason}");
-            bad(reason, listed)
-        })
+        let weight = weights::written(&self.header, fields, chosen.weight);
+        weight.map_err(|reason| wrong(line, reason))
     }
 
     /// A prompt with texts to choose from.
@@ -347,10 +369,7 @@ impl Layout {
                 label: Given::Choice { choices, right },
                 weight,
             }),
-            Err(reason) => {
-                let listed = format!("line {line}: {reason}");
-                bad(reason, listed)
-            }
+            Err(reason) => wrong(line, reason),
         }
     }
 
@@ -385,10 +404,13 @@ impl Layout {
                 let written = fields.get(column).map_or("", String::as_str);
                 match names_in(written, self.columns.separator()) {
                     Ok(names) => Given::Several(names),
-                    Err(reason) => {
-                        let listed = format!("line {line}: {reason}");
-                        return bad(reason, listed);
-                    }
+                    Err(reason) => return wrong(line, reason),
+                }
+            }
+            LabelColumn::Absent if !chosen.one_hot.is_empty() => {
+                match one_hot::written(&self.header, &fields, &chosen.one_hot) {
+                    Ok(names) => Given::Several(names),
+                    Err(reason) => return wrong(line, reason),
                 }
             }
             LabelColumn::Absent => Given::Nothing,
@@ -403,12 +425,21 @@ impl Layout {
     }
 
     /// SC0911, for what the system says.
-    pub(crate) fn unreadable(&self, line: usize, error: &io::Error) -> Box<Diagnostic> {
-        problem::unreadable(self.call(), &self.source, Some(line), error.to_string())
+    pub(super) fn unreadable(&self, line: Option<usize>, error: &io::Error) -> Box<Diagnostic> {
+        self.refused(line, error.to_string())
+    }
+
+    /// SC0911.
+    pub(super) fn refused(
+        &self,
+        line: Option<usize>,
+        reason: impl Into<String>,
+    ) -> Box<Diagnostic> {
+        problem::unreadable(self.call, &self.source, line, reason)
     }
 
     /// SC0914.
-    pub(crate) fn empty(&self) -> Box<Diagnostic> {
-        problem::empty(&self.source, self.call())
+    pub(super) fn empty(&self) -> Box<Diagnostic> {
+        problem::empty(&self.source, self.call)
     }
 }

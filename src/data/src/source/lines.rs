@@ -1,47 +1,82 @@
-//! Plain text: a line is a text without a label, for predictions.
+//! The lines of a file: of plain text, of tab-separated values, of JSON Lines.
 
-use std::path::Path;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader};
 
-use stratoscope_diagnostics::Result;
+use super::raw::{At, Content, Limited, Raw};
 
-use super::{Reading, files, read_text};
-use crate::dataset::Dataset;
-use crate::example::Example;
-use crate::problem;
-
-const CALL: &str = "Dataset::text";
-
-impl Dataset {
-    /// Reads a file of texts, one a line, without labels. Blank lines are left out.
-    ///
-    /// # Errors
-    /// SC0911 if the file cannot be read as UTF-8, SC0914 if there is no line.
-    pub fn text(path: impl AsRef<Path>) -> Result<Self> {
-        files::read(CALL, path.as_ref(), lines)
-    }
+/// The lines of a file.
+pub(super) struct Lines {
+    reader: BufReader<Limited>,
+    next: At,
+    /// Whether an empty line is a row, unless only empty ones follow.
+    with_blank: bool,
+    /// What was read ahead: empty lines and the row after them.
+    waiting: VecDeque<Raw>,
 }
 
-/// The lines of one file.
-fn lines(path: &Path) -> Result<Dataset> {
-    let content = read_text(CALL, path)?;
-    let source = path.display().to_string();
-    let mut reading = Reading::begin(content.len());
-    let mut offset = 0;
-    let mut examples = Vec::new();
-    for (index, line) in content.lines().enumerate() {
-        reading.row(offset)?;
-        offset += line.len() + 1;
-        if line.trim().is_empty() {
-            continue;
+impl Lines {
+    pub(super) fn of(input: Limited, next: At, with_blank: bool) -> Self {
+        Self {
+            reader: BufReader::new(input),
+            next,
+            with_blank,
+            waiting: VecDeque::new(),
         }
-        examples.push(Example {
-            line: Some(index + 1),
-            ..Example::new(line)
-        });
     }
-    reading.finished();
-    if examples.is_empty() {
-        return Err(problem::empty(&source, CALL));
+
+    /// The next line that is a row.
+    pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
+        if let Some(raw) = self.waiting.pop_front() {
+            return Ok(Some(raw));
+        }
+        while let Some(raw) = self.line()? {
+            let is_blank = match &raw.content {
+                Content::Line(line) if self.with_blank => line.is_empty(),
+                Content::Line(line) => line.trim().is_empty(),
+                _ => false,
+            };
+            match (is_blank, self.with_blank) {
+                (true, true) => self.waiting.push_back(raw),
+                (true, false) => {}
+                (false, _) if self.waiting.is_empty() => return Ok(Some(raw)),
+                (false, _) => {
+                    self.waiting.push_back(raw);
+                    return Ok(self.waiting.pop_front());
+                }
+            }
+        }
+        self.waiting.clear();
+        Ok(None)
     }
-    Ok(Dataset::from_examples(examples, Vec::new(), source))
+
+    /// Where the row after the one that was read begins.
+    pub(super) fn here(&self) -> At {
+        self.waiting.front().map_or(self.next, |raw| raw.at)
+    }
+
+    /// Whether a row may have this many bytes.
+    pub(super) fn is_row(&self, bytes: u64) -> bool {
+        self.reader.get_ref().is_row(bytes)
+    }
+
+    /// The next line, whatever it has.
+    pub(super) fn line(&mut self) -> io::Result<Option<Raw>> {
+        self.reader.get_mut().begin_row();
+        let mut bytes = Vec::new();
+        let read = self.reader.read_until(b'\n', &mut bytes)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        let at = self.next;
+        self.next = At::line(at.offset + read as u64, at.line + 1);
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            if bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+        }
+        let content = String::from_utf8(bytes).map_or(Content::NotText, Content::Line);
+        Ok(Some(Raw { at, content }))
+    }
 }

@@ -2,7 +2,6 @@
 //! of these the pages that hold the rows: those before them are passed over by their headers.
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -12,44 +11,13 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ColumnChunkMetaData;
-use stratoscope_diagnostics::Result;
 
-use super::columnar::{Batches, ColumnarFile, Read, Starts, WholeFile, column_of, decoded};
+use super::columnar::{Batches, ColumnarFile, Read, Starts, column_of, decoded};
 use super::records::{METADATA, Records, class_names};
-use super::{Columns, files};
-use crate::dataset::Dataset;
 
-const CALL: &str = "Dataset::parquet";
 /// Rows that are decoded together.
 const BATCH_ROWS: usize = 256;
 const DAMAGED: &str = "it is a damaged Parquet file";
-
-impl Dataset {
-    /// Reads a Parquet file, compressed with Snappy, gzip, zstd, LZ4 or Brotli or not at all. Its columns decide what is
-    /// made: lists `tokens` and `ner_tags` are tagged words; `question`, `context` and `answers` are questions; else the
-    /// columns of texts and labels have common names (see [`Columns`]). In messages a row is a line, counted from 1.
-    ///
-    /// # Errors
-    /// SC0911 if the file cannot be read, SC0313 for a missing column, SC0416 for rows without a label, SC0432 for an
-    /// answer that does not stand where the file says, SC0914 if there is no row.
-    pub fn parquet(path: impl AsRef<Path>) -> Result<Self> {
-        files::read(CALL, path.as_ref(), |path| {
-            let file = WholeFile::open(CALL, path, look_through)?;
-            file.records().dataset(&file)
-        })
-    }
-
-    /// [`Self::parquet`] of texts, with named columns.
-    ///
-    /// # Errors
-    /// As [`Self::parquet`].
-    pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        files::read(CALL, path.as_ref(), |path| {
-            let file = WholeFile::open(CALL, path, look_through)?;
-            file.records().table(&file, columns)
-        })
-    }
-}
 
 /// A file whose metadata was read.
 struct ParquetFile {
@@ -61,11 +29,7 @@ struct ParquetFile {
 }
 
 /// Reads what a file says of itself.
-pub(super) fn look_through(
-    file: File,
-    call: &'static str,
-    source: &str,
-) -> Read<Arc<dyn ColumnarFile>> {
+pub(super) fn look_through(file: File) -> Read<Arc<dyn ColumnarFile>> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     // The types of Parquet are enough. The description of Arrow's types that some writers add would have to be believed.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -100,8 +64,6 @@ pub(super) fn look_through(
     }
     let records = Records {
         names: names.flatten().collect(),
-        source: source.to_owned(),
-        call,
         columns: fields.iter().map(|field| column_of(field)).collect(),
     };
     Ok(Arc::new(ParquetFile {

@@ -1,21 +1,23 @@
-//! The one pass over the files of a stream before it is used: every row is looked at, and of every [`BLOCK`]th the place is
-//! written down, so that any block can be read later.
+//! The one pass over files. Every row is looked at: for a data set, all rows go into memory; for a stream, the place of
+//! every [`BLOCK`]th is written down, so that any block can be read later.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::rules::RaggedRow;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Diagnostic, Result};
+use stratoscope_render::text;
 
-use super::arrow::files_of as arrow_files;
 use super::classes::Classes;
 use super::columns::Columns;
 use super::conll::too_many_tags;
-use super::files::named as files_named;
+use super::files;
 use super::index::{BLOCK, Index, Place, SourceFile};
 use super::layout::Layout;
-use super::row::{Bad, Given, Row};
-use super::rows::{At, Format, RawRows};
-use super::{FieldCount, TableRow};
+use super::raw::{At, Format};
+use super::row::{Bad, Fields, Given, Row};
+use super::rows::RawRows;
 use crate::choices::unfit;
 use crate::class_order::ClassOrder;
 use crate::dataset::{SkippedRows, index_of, sorted_label_names};
@@ -31,54 +33,47 @@ impl Index {
     /// SC0911 for a file that cannot be read, SC0912 for a row with more or fewer fields than the header, SC0313 and SC0417
     /// for columns, SC0416 for missing labels, SC0432 for an answer that does not stand where the row says, SC0913 for the number of no choice, SC0914 for a file without rows, SC0520
     /// after an interrupt.
-    pub(crate) fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
-        let paths = match format {
-            Format::Arrow => arrow_files(format.call(), path)?,
-            _ => files_named(format.call(), path)?,
-        };
-        let sizes = paths
-            .iter()
-            .map(|path| path.metadata().map_or(0, |it| it.len()));
-        let bytes: u64 = sizes.sum();
+    pub(crate) fn of(
+        call: &'static str,
+        format: Format,
+        path: &Path,
+        columns: &Columns,
+    ) -> Result<Self> {
+        let paths = files::of(call, format, path)?;
         let verb = ("looking through", "looked through");
-        let total = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let mut pass = Pass {
-            format,
-            columns,
-            files: Vec::new(),
-            blocks: Vec::new(),
-            rows: 0,
-            bytes: 0,
-            skipped: SkippedRows::default(),
-            classes: Classes::default(),
-            order: ClassOrder::default(),
-            values: None,
-            weights: None,
-            choices: None,
-            outside: None,
-            has_unanswerable: false,
-            work: Work::begin(verb, total, Unit::Bytes),
-        };
+        let work = Work::begin(verb, files::bytes(&paths), Unit::Bytes);
+        let mut pass = Pass::new(call, format, columns, work, None);
         for path in paths {
             pass.file(path)?;
         }
-        pass.finished(path.display().to_string())
+        pass.index(path.display().to_string())
     }
 }
 
-/// The first pass.
-struct Pass<'c> {
-    format: Format,
-    columns: &'c Columns,
+/// A number of bytes.
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Goes through the rows of files.
+pub(super) struct Pass<'c> {
+    call: &'static str,
+    pub(super) format: Format,
+    pub(super) columns: &'c Columns,
     files: Vec<SourceFile>,
     blocks: Vec<Place>,
+    /// The rows that are examples, with their files and lines, where all of them are in memory.
+    pub(super) in_memory: Option<Vec<Stored>>,
+    /// The first file and what its rows are, for messages.
+    first: Option<(String, String)>,
+    is_tagged: bool,
     rows: usize,
     /// Of the files that are done.
     bytes: u64,
-    skipped: SkippedRows,
+    pub(super) skipped: SkippedRows,
     classes: Classes,
     /// The classes that the files name.
-    order: ClassOrder,
+    pub(super) order: ClassOrder,
     values: Option<(f32, f32)>,
     weights: Option<(f32, f32)>,
     /// How many texts the first row has to choose from.
@@ -86,7 +81,16 @@ struct Pass<'c> {
     outside: Option<Outside>,
     /// Whether some question has no answer.
     has_unanswerable: bool,
-    work: Work,
+    /// Whether some row has no label, or several.
+    pub(super) has_sets: bool,
+    pub(super) work: Work,
+}
+
+/// A row that is in memory.
+pub(super) struct Stored {
+    pub(super) file: Arc<str>,
+    pub(super) line: usize,
+    pub(super) fields: Fields,
 }
 
 /// Rows whose label is the number of no choice.
@@ -98,9 +102,40 @@ struct Outside {
     rows: usize,
 }
 
-impl Pass<'_> {
+impl<'c> Pass<'c> {
+    pub(super) fn new(
+        call: &'static str,
+        format: Format,
+        columns: &'c Columns,
+        work: Work,
+        in_memory: Option<Vec<Stored>>,
+    ) -> Self {
+        Self {
+            call,
+            format,
+            columns,
+            files: Vec::new(),
+            blocks: Vec::new(),
+            in_memory,
+            first: None,
+            is_tagged: false,
+            rows: 0,
+            bytes: 0,
+            skipped: SkippedRows::default(),
+            classes: Classes::default(),
+            order: ClassOrder::default(),
+            values: None,
+            weights: None,
+            choices: None,
+            outside: None,
+            has_unanswerable: false,
+            has_sets: false,
+            work,
+        }
+    }
+
     fn file(&mut self, path: PathBuf) -> Result<()> {
-        let (call, name) = (self.format.call(), path.display().to_string());
+        let (call, name) = (self.call, path.display().to_string());
         let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
         let metadata = path
             .metadata()
@@ -113,29 +148,9 @@ impl Pass<'_> {
             return Err(unreadable(reason.to_owned()));
         }
         let rows = RawRows::open(&path, self.format);
-        let mut rows = rows.map_err(|error| unreadable(error.to_string()))?;
-        let mut layout = Layout::begin(self.format, &name, self.columns, &mut rows)?;
-        if let Some(names) = layout.class_names() {
-            self.order.add(&name, names).map_err(unreadable)?;
-            names.iter().for_each(|name| self.classes.know(name));
-        }
-        let begin = rows.here();
+        let rows = rows.map_err(|error| unreadable(error.to_string()))?;
         let before = self.rows;
-        self.all(&mut layout, &mut rows)?;
-        if self.rows == before {
-            return Err(layout.empty());
-        }
-        if let Some(first) = self.files.first()
-            && first.layout.kind() != layout.kind()
-        {
-            return Err(unreadable(format!(
-                "it has {}, and `{}` has {}",
-                layout.kind(),
-                first.layout.source(),
-                first.layout.kind()
-            )));
-        }
-        self.bytes += metadata.len();
+        let (layout, begin) = self.rows(&name, metadata.len(), rows)?;
         self.files.push(SourceFile {
             // Whatever folder a later cell works in.
             path: std::path::absolute(&path).unwrap_or(path),
@@ -148,28 +163,62 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// The rows of a file, which has about so many bytes: its columns, and where the first row after the header begins.
+    ///
+    /// # Errors
+    /// As [`Index::of`]; SC0915 for rows of another kind than those of the files before.
+    pub(super) fn rows(
+        &mut self,
+        source: &str,
+        bytes: u64,
+        mut rows: RawRows,
+    ) -> Result<(Layout, At)> {
+        let mut layout = Layout::begin(self.call, self.format, source, self.columns, &mut rows)?;
+        if let Some(names) = layout.class_names() {
+            let added = self.order.add(source, names);
+            added.map_err(|reason| layout.refused(None, reason))?;
+            names.iter().for_each(|name| self.classes.know(name));
+        }
+        let (begin, before) = (rows.here(), self.rows);
+        self.all(&mut layout, &mut rows)?;
+        if self.rows == before {
+            return Err(layout.empty());
+        }
+        self.bytes += bytes;
+        self.is_tagged = layout.is_tagged();
+        let kind = layout.kind();
+        match &self.first {
+            Some((first, expected)) if *expected != kind => {
+                let expects = format!("{expected}, as `{first}` is");
+                let place = problem::call(self.call);
+                Err(problem::bad_size(place, source, kind, &expects))
+            }
+            _ => {
+                self.first.get_or_insert_with(|| (source.to_owned(), kind));
+                Ok((layout, begin))
+            }
+        }
+    }
+
     /// All rows of a file.
     fn all(&mut self, layout: &mut Layout, rows: &mut RawRows) -> Result<()> {
         // Not for every row: reading a row takes about a microsecond, and so does the check.
         const ROWS_BETWEEN: usize = 256;
-        let (mut field_count, mut seen) = (FieldCount::new(layout.header()), 0_usize);
+        let file: Arc<str> = layout.source().into();
+        let (mut ragged, mut seen) = (None, 0_usize);
         let (mut first_missing, mut missing) = (Vec::new(), 0);
         loop {
-            let line = rows.here().line;
+            let begun = rows.here();
             let raw = rows.next();
-            let raw = raw.map_err(|error| layout.unreadable(line, &error))?;
+            let raw = raw.map_err(|error| layout.unreadable(rows.failed_line(begun), &error))?;
             let Some(raw) = raw else { break };
             let at = raw.at;
             seen += 1;
             if seen.is_multiple_of(ROWS_BETWEEN) {
-                let done = usize::try_from(self.bytes + at.offset);
-                self.work.reached(done.unwrap_or(usize::MAX))?;
+                self.work.reached(size(self.bytes + at.offset))?;
             }
             match layout.first_row(raw)? {
-                Row::Example(fields) => {
-                    self.weights = Some(widened(self.weights, fields.weight));
-                    self.add(layout, at, fields.label)?;
-                }
+                Row::Example(fields) => self.add(layout, &file, at, fields)?,
                 Row::Dropped => {}
                 Row::Misplaced(asked, context) => {
                     asked.example(layout.source(), seen - 1, &context)?;
@@ -181,20 +230,19 @@ impl Pass<'_> {
                     }
                 }
                 Row::Bad(Bad::Ragged(fields)) => {
-                    let line = at.line;
-                    field_count.accepts(layout.source(), &TableRow { line, fields });
+                    self.add_ragged(&mut ragged, layout, at.line, &fields);
                 }
                 Row::Bad(Bad::Other { listed, .. }) if self.columns.skips_bad_rows() => {
                     self.skipped.add(|| listed);
                 }
                 Row::Bad(Bad::Other { reason, .. }) => {
-                    let (call, source) = (layout.call(), layout.source());
-                    return Err(problem::unreadable(call, source, Some(at.line), reason));
+                    return Err(layout.refused(Some(at.line), reason));
                 }
             }
         }
-        let ragged = field_count.finish(layout.call(), self.columns)?;
-        self.skipped.extend(&ragged);
+        if let Some(rule) = ragged {
+            return Err(problem::ragged_row(layout.call(), &rule));
+        }
         match missing {
             0 => Ok(()),
             _ => Err(problem::missing_labels(
@@ -207,39 +255,83 @@ impl Pass<'_> {
         }
     }
 
+    /// A row with more or fewer fields than the header: it is skipped, if that was asked for, or counted for an error.
+    fn add_ragged(
+        &mut self,
+        ragged: &mut Option<RaggedRow>,
+        layout: &Layout,
+        line: usize,
+        fields: &[String],
+    ) {
+        let expected = layout.header().len();
+        if self.columns.skips_bad_rows() {
+            self.skipped.add(|| {
+                let found = text::count(fields.len(), "field");
+                format!("line {line} has {found}, the header has {expected}")
+            });
+            return;
+        }
+        let rule = ragged.get_or_insert_with(|| RaggedRow {
+            path: layout.source().to_owned(),
+            line,
+            expected,
+            found: fields.len(),
+            text: fields.join(" ⇥ "),
+            rows: 0,
+        });
+        rule.rows += 1;
+    }
+
     /// A row that is an example.
-    fn add(&mut self, layout: &Layout, at: At, label: Given) -> Result<()> {
-        if self.rows.is_multiple_of(BLOCK) {
+    fn add(&mut self, layout: &Layout, file: &Arc<str>, at: At, fields: Fields) -> Result<()> {
+        self.weights = Some(widened(self.weights, fields.weight));
+        if self.in_memory.is_none() && self.rows.is_multiple_of(BLOCK) {
             let file = self.files.len();
             self.blocks.push(Place { file, at });
         }
         self.rows += 1;
-        match label {
+        match &fields.label {
             Given::Nothing => {}
-            Given::Class(name) if self.classes.add(&name) => {}
-            Given::Several(mut names) => {
+            Given::Class(name) => self.add_class(layout, at, name)?,
+            Given::Several(names) => {
+                self.has_sets |= names.len() != 1;
                 // Named twice, a row has a label once.
+                let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
                 names.sort_unstable();
                 names.dedup();
-                if !names.iter().all(|name| self.classes.add(name)) {
-                    return Err(Classes::too_many(layout, at));
+                for name in names {
+                    self.add_class(layout, at, name)?;
                 }
             }
-            Given::Class(_) => return Err(Classes::too_many(layout, at)),
             Given::Tags { tags, .. } => {
-                for tag in &tags {
+                for tag in tags {
                     self.classes.add(tag);
                 }
-                if let Some(reason) = too_many_tags(self.classes.len()) {
-                    let (call, source) = (layout.call(), layout.source());
-                    return Err(problem::unreadable(call, source, Some(at.line), reason));
+                let is_limited = self.in_memory.is_none() || self.format == Format::Conll;
+                if is_limited && let Some(reason) = too_many_tags(self.classes.len()) {
+                    return Err(layout.refused(Some(at.line), reason));
                 }
             }
             Given::Answers(answers) => self.has_unanswerable |= answers.is_empty(),
-            Given::Choice { choices, right } => self.add_choice(layout, at, &choices, right)?,
-            Given::Value(value) => self.values = Some(widened(self.values, value)),
+            Given::Choice { choices, right } => self.add_choice(layout, at, choices, *right)?,
+            Given::Value(value) => self.values = Some(widened(self.values, *value)),
+        }
+        if let Some(rows) = &mut self.in_memory {
+            rows.push(Stored {
+                file: Arc::clone(file),
+                line: at.line,
+                fields,
+            });
         }
         Ok(())
+    }
+
+    /// A row has this class. A stream has a limited number of them.
+    fn add_class(&mut self, layout: &Layout, at: At, name: &str) -> Result<()> {
+        match self.classes.add(name) || self.in_memory.is_some() {
+            true => Ok(()),
+            false => Err(Classes::too_many(layout, at)),
+        }
     }
 
     /// A row of texts to choose from, as many as the first row has.
@@ -253,8 +345,7 @@ impl Pass<'_> {
         let is_first = self.choices.is_none();
         let expected = *self.choices.get_or_insert(choices.len());
         if let Some(reason) = unfit(self.rows - 1, choices.len(), expected) {
-            let (call, source) = (layout.call(), layout.source());
-            return Err(problem::unreadable(call, source, Some(at.line), reason));
+            return Err(layout.refused(Some(at.line), reason));
         }
         if is_first {
             (0..expected).for_each(|number| self.classes.know(&number.to_string()));
@@ -277,35 +368,28 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn finished(self, source: String) -> Result<Index> {
-        self.work.finished();
-        let is_tagged = self.files.first().is_some_and(|it| it.layout.is_tagged());
-        let label_names = match is_tagged {
+    /// The names of the classes in their order.
+    ///
+    /// # Errors
+    /// SC0913 for the number of no choice.
+    pub(super) fn label_names(&self) -> Result<Vec<String>> {
+        let label_names = match self.is_tagged {
             true => sorted_tags(self.classes.names()),
             false => sorted_label_names(self.classes.names()),
         };
-        if let Some(Outside {
-            file,
-            line,
-            label,
-            rows,
-        }) = self.outside
-        {
-            let first = Example {
-                line: Some(line),
-                ..Example::new("")
-            };
-            let given = label.to_string();
-            return Err(problem::unknown_label(
-                &file,
-                &first,
-                &given,
-                &label_names,
-                rows,
-            ));
+        match &self.outside {
+            Some(outside) => Err(outside.problem(&label_names)),
+            None => Ok(label_names),
         }
+    }
+
+    /// What is known of the files.
+    fn index(self, source: String) -> Result<Index> {
+        let label_names = self.label_names()?;
+        self.work.finished();
         let class_of = index_of(&label_names).into_iter();
         Ok(Index {
+            call: self.call,
             format: self.format,
             has_label_sets: self.columns.has_label_sets(),
             choices: self.choices,
@@ -326,5 +410,17 @@ impl Pass<'_> {
             values: self.values,
             weights: self.weights.filter(|&range| range != (1.0, 1.0)),
         })
+    }
+}
+
+impl Outside {
+    /// SC0913.
+    fn problem(&self, label_names: &[String]) -> Box<Diagnostic> {
+        let first = Example {
+            line: Some(self.line),
+            ..Example::new("")
+        };
+        let given = self.label.to_string();
+        problem::unknown_label(&self.file, &first, &given, label_names, self.rows)
     }
 }

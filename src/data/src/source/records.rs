@@ -1,23 +1,14 @@
-//! Rows of typed values, as Parquet and Arrow files have them: what their columns are decides which data set is made of them.
-//! Texts with labels have common names (see [`Columns`]); lists of words with a list of their tags are CoNLL's layout;
+//! Rows of typed values, as Parquet and Arrow files have them: what their columns are decides which examples are made of them.
+//! Texts with labels have common names (see [`Columns`](super::Columns)); lists of words with a list of their tags are CoNLL's layout;
 //! questions with their answers are SQuAD's. Hugging Face's `datasets` keeps the names of classes in the metadata of a
 //! file, under `huggingface`; labels have these names and this order.
 
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use stratoscope_diagnostics::Result;
 
-use super::columnar::{ReadAs, WholeFile};
-use super::columns::LabelColumn;
-use super::files::FileRows;
-use super::jsonl::question_columns;
-use super::squad::Question;
+use super::columnar::{Read, ReadAs};
 use super::values::Value;
-use super::{Columns, Table, TableRow};
-use crate::annotation;
-use crate::dataset::{Dataset, SkippedRows};
-use crate::problem;
 
 /// The columns of words and of their tags, by the names that data sets on the hub have.
 pub(super) const WORDS: [&str; 2] = ["tokens", "words"];
@@ -26,7 +17,7 @@ pub(super) const TAGS: [&str; 4] = ["ner_tags", "tags", "pos_tags", "labels"];
 pub(super) const METADATA: &str = "huggingface";
 
 /// A column of a file.
-pub(crate) struct RecordColumn {
+pub(super) struct RecordColumn {
     pub(super) name: String,
     /// Whether its values are lists or structures.
     pub(super) is_nested: bool,
@@ -35,35 +26,21 @@ pub(crate) struct RecordColumn {
 }
 
 /// What a file says about its rows.
-pub(crate) struct Records {
-    /// The path, for messages.
-    pub(super) source: String,
-    /// The function that reads it, for messages.
-    pub(super) call: &'static str,
+pub(super) struct Records {
     pub(super) columns: Vec<RecordColumn>,
     /// The names of the classes of a column.
     pub(super) names: HashMap<String, Vec<String>>,
 }
 
 impl Records {
-    /// The data set that the columns make.
-    pub(super) fn dataset(&self, rows: &WholeFile) -> Result<FileRows> {
-        if let Some([words, tags]) = self.words_and_tags() {
-            return self.sentences(rows, words, tags);
-        }
-        if let Some(columns) = question_columns(&self.header()) {
-            return self.questions(rows, columns).map(FileRows::from);
-        }
-        self.table(rows, &Columns::new())
+    /// The names of the columns.
+    pub(super) fn header(&self) -> Vec<String> {
+        self.columns.iter().map(|it| it.name.clone()).collect()
     }
 
-    /// SC0911, at a row.
-    pub(super) fn unreadable(
-        &self,
-        row: Option<usize>,
-        reason: impl Into<String>,
-    ) -> Box<stratoscope_diagnostics::Diagnostic> {
-        problem::unreadable(self.call, &self.source, row.map(|row| row + 1), reason)
+    /// The classes that the file names for a column, in their order.
+    pub(super) fn class_names(&self, column: &str) -> Option<&[String]> {
+        self.names.get(column).map(Vec::as_slice)
     }
 
     /// The place of a column.
@@ -77,7 +54,7 @@ impl Records {
     }
 
     /// The columns of words and of their tags.
-    pub(crate) fn words_and_tags(&self) -> Option<[usize; 2]> {
+    pub(super) fn words_and_tags(&self) -> Option<[usize; 2]> {
         let list = |names: &[&str]| names.iter().find_map(|name| self.nested(name));
         Some([list(&WORDS)?, list(&TAGS)?])
     }
@@ -86,102 +63,8 @@ impl Records {
         &self.columns[column].name
     }
 
-    /// Texts with labels.
-    pub(super) fn table(&self, rows: &WholeFile, columns: &Columns) -> Result<FileRows> {
-        let header = self.columns.iter().map(|it| it.name.clone());
-        let chosen = columns.choose(self.call, &self.source, &header.collect::<Vec<_>>())?;
-        let wanted = chosen.columns();
-        let is_list = |column: usize| {
-            chosen.choices.contains(&column)
-                || matches!(chosen.label, LabelColumn::Several(label) if label == column)
-        };
-        let mut found = Vec::new();
-        rows.each(&wanted, &mut |row, values| {
-            let fields = wanted.iter().zip(values);
-            let fields = fields.map(|(&column, value)| match value {
-                Value::List(_) if is_list(column) => self.list_as_json(row, column, value),
-                _ => self.text_of(row, column, value),
-            });
-            found.push(TableRow {
-                line: row + 1,
-                fields: fields.collect::<Result<_>>()?,
-            });
-            Ok(())
-        })?;
-        let header = wanted.iter().map(|&it| self.name(it).to_owned());
-        let table = Table {
-            source: self.source.clone(),
-            call: self.call,
-            header: header.collect(),
-            rows: found,
-            skipped: SkippedRows::default(),
-            remarks: Vec::new(),
-        };
-        let data = table.dataset(columns)?;
-        match chosen.label {
-            // The label is the number of a choice, whatever name it has.
-            _ if data.has_choices() => Ok(data.into()),
-            LabelColumn::Class(label) | LabelColumn::Several(label) => self.numbered(data, label),
-            LabelColumn::Value(_) | LabelColumn::Absent => Ok(data.into()),
-        }
-    }
-
-    fn sentences(&self, rows: &WholeFile, words: usize, tags: usize) -> Result<FileRows> {
-        let mut sentences = Vec::new();
-        rows.each(&[words, tags], &mut |row, values| {
-            let texts = |at: usize, column| -> Result<Vec<String>> {
-                let values = self.elements(row, column, &values[at])?.iter();
-                values
-                    .map(|value| self.text_of(row, column, value))
-                    .collect()
-            };
-            let (words, tags) = (texts(0, words)?, texts(1, tags)?);
-            if let Some(what) = annotation::unfit(&words, &tags) {
-                return Err(self.unreadable(Some(row), format!("it has {what}")));
-            }
-            sentences.push((words, tags));
-            Ok(())
-        })?;
-        let mut data = Dataset::of_sentences(&self.source, self.call, &sentences)?;
-        for example in &mut data.examples {
-            example.line = Some(example.row + 1);
-        }
-        self.numbered(data, tags)
-    }
-
-    /// The classes in the order that the file has for a column, if it has one.
-    fn numbered(&self, data: Dataset, column: usize) -> Result<FileRows> {
-        match self.names.get(self.name(column)) {
-            Some(names) => Ok(FileRows {
-                data: data.with_label_names(names)?,
-                class_names: Some(names.clone()),
-            }),
-            None => Ok(data.into()),
-        }
-    }
-
-    fn questions(&self, rows: &WholeFile, columns: [usize; 3]) -> Result<Dataset> {
-        let mut examples = Vec::new();
-        rows.each(&columns, &mut |row, values| {
-            let question = self.text_of(row, columns[0], &values[0])?;
-            let answers = self.answers_as_json(columns[2], &values[2]);
-            let asked = answers.and_then(|answers| Question::written(&question, &answers));
-            let asked = asked.map_err(|reason| self.unreadable(Some(row), reason))?;
-            let context = self.text_of(row, columns[1], &values[1])?;
-            let mut example = asked.example(&self.source, row, &context)?;
-            example.line = Some(row + 1);
-            examples.push(example);
-            Ok(())
-        })?;
-        Ok(Dataset::from_examples(examples, Vec::new(), &self.source))
-    }
-
     /// The answers of a row of SQuAD as JSON, as they are; or why they are none.
-    pub(super) fn answers_as_json(
-        &self,
-        column: usize,
-        value: &Value,
-    ) -> std::result::Result<String, String> {
+    pub(super) fn answers_as_json(&self, column: usize, value: &Value) -> Read<String> {
         let json = match value {
             Value::Nothing => None,
             Value::Structure(_) | Value::List(_) => self.json(column, value).map(Some)?,
@@ -190,18 +73,18 @@ impl Records {
         Ok(json.map_or_else(String::new, |json| json.to_string()))
     }
 
-    fn json(&self, column: usize, value: &Value) -> std::result::Result<Json, String> {
+    fn json(&self, column: usize, value: &Value) -> Read<Json> {
         Ok(match value {
             Value::Nothing => Json::Null,
             Value::Integer(number) => Json::from(*number),
             Value::List(values) => {
                 let values = values.iter().map(|value| self.json(column, value));
-                Json::Array(values.collect::<std::result::Result<_, String>>()?)
+                Json::Array(values.collect::<Read<_>>()?)
             }
             Value::Structure(parts) => {
                 let parts = parts.iter();
                 let parts = parts.map(|(name, part)| Ok((name.clone(), self.json(column, part)?)));
-                Json::Object(parts.collect::<std::result::Result<_, String>>()?)
+                Json::Object(parts.collect::<Read<_>>()?)
             }
             Value::Text(_) | Value::Bytes(_) | Value::Shown(_) => {
                 Json::String(self.text(column, value)?)
@@ -222,47 +105,30 @@ impl Records {
         }
     }
 
-    /// The elements of a list; a missing one is empty.
-    fn elements<'v>(&self, row: usize, column: usize, value: &'v Value) -> Result<&'v [Value]> {
+    /// The texts of a list, none where it is missing; or why it has none.
+    pub(super) fn texts(&self, column: usize, value: &Value) -> Read<Vec<String>> {
         match value {
-            Value::List(elements) => Ok(elements),
-            Value::Nothing => Ok(&[]),
-            _ => {
-                let reason = format!("the column `{}` is no list", self.name(column));
-                Err(self.unreadable(Some(row), reason))
+            Value::List(elements) => {
+                let texts = elements.iter().map(|element| self.text(column, element));
+                texts.collect()
             }
+            Value::Nothing => Ok(Vec::new()),
+            _ => Err(format!("the column `{}` is no list", self.name(column))),
         }
     }
 
-    /// The names of a list, as JSON.
-    fn list_as_json(&self, row: usize, column: usize, value: &Value) -> Result<String> {
-        let json = self.json_of(column, value);
-        json.map_err(|reason| self.unreadable(Some(row), reason))
-    }
-
     /// The names of a list as JSON, or why it has none; a value that is no list as text.
-    pub(super) fn json_of(
-        &self,
-        column: usize,
-        value: &Value,
-    ) -> std::result::Result<String, String> {
-        let Value::List(elements) = value else {
+    pub(super) fn json_of(&self, column: usize, value: &Value) -> Read<String> {
+        if !matches!(value, Value::List(_)) {
             return self.text(column, value);
-        };
-        let names = elements.iter().map(|element| self.text(column, element));
-        let names = names.collect::<std::result::Result<Vec<String>, String>>()?;
+        }
+        let names = self.texts(column, value)?;
         // Texts are JSON in any case.
         Ok(serde_json::to_string(&names).unwrap_or_default())
     }
 
-    /// A value as text: of a class its name, nothing as the empty text.
-    fn text_of(&self, row: usize, column: usize, value: &Value) -> Result<String> {
-        let text = self.text(column, value);
-        text.map_err(|reason| self.unreadable(Some(row), reason))
-    }
-
-    /// A value as text, or why it is none.
-    pub(super) fn text(&self, column: usize, value: &Value) -> std::result::Result<String, String> {
+    /// A value as text, or why it is none: of a class its name, nothing as the empty text.
+    pub(super) fn text(&self, column: usize, value: &Value) -> Read<String> {
         let name = self.name(column);
         if let (Some(names), Value::Integer(class)) = (self.names.get(name), value) {
             // `datasets` writes −1 where a row has no class.

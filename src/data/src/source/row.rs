@@ -1,19 +1,76 @@
 //! [`Row`]: what a row of a file is, as its [`Layout`](super::layout::Layout) reads it.
 
+use std::sync::Arc;
+
 use super::squad::Question;
 use crate::annotation::Answer;
+use crate::example::{Example, Label};
 
 /// A row that can be read.
-pub(crate) struct Fields {
-    pub(crate) text: String,
-    pub(crate) pair: Option<String>,
-    pub(crate) label: Given,
+pub(super) struct Fields {
+    pub(super) text: String,
+    pub(super) pair: Option<String>,
+    pub(super) label: Given,
     /// What its loss is multiplied with.
-    pub(crate) weight: f32,
+    pub(super) weight: f32,
+}
+
+impl Fields {
+    /// The example. `class` is the number of a class by what is written, and `names` are those of the numbers.
+    ///
+    /// `None` for something that is written and is no class.
+    pub(super) fn example(
+        self,
+        class: impl Fn(&str) -> Option<usize>,
+        names: &[Arc<str>],
+    ) -> Option<Example> {
+        let classes = |given: &[String]| -> Option<Vec<usize>> {
+            given.iter().map(|name| class(name)).collect()
+        };
+        let mut example = Example::new(self.text);
+        let label = match self.label {
+            Given::Nothing => None,
+            Given::Value(value) => Some(Label::Value(value)),
+            Given::Class(name) => Some(Label::Class(class(&name)?)),
+            Given::Several(given) => {
+                example = example.with_classes(classes(&given)?);
+                None
+            }
+            Given::Choice { choices, right } => {
+                example = example.with_choices(choices);
+                right.map(Label::Class)
+            }
+            Given::Answers(answers) => {
+                example = example.with_answers(answers);
+                None
+            }
+            Given::Tags { words, tags } => {
+                let tags = classes(&tags)?.into_iter().map(Some);
+                example = Example::of_words(words.iter().map(String::as_str).zip(tags));
+                None
+            }
+        };
+        let label_name = match (label, example.classes()) {
+            (Some(Label::Class(class)), _) => names.get(class).cloned(),
+            (_, Some(classes)) => {
+                let own = classes.iter().filter_map(|&it| names.get(it));
+                let own: Vec<&str> = own.map(|it| &**it).collect();
+                Some(own.join(", ").into())
+            }
+            _ => None,
+        };
+        Some(Example {
+            pair: self.pair,
+            label,
+            weight: self.weight,
+            label_name,
+            ..example
+        })
+    }
 }
 
 /// The label of a row as it is written.
-pub(crate) enum Given {
+pub(super) enum Given {
     Nothing,
     Class(String),
     Value(f32),
@@ -34,7 +91,7 @@ pub(crate) enum Given {
 }
 
 /// What a row is.
-pub(crate) enum Row {
+pub(super) enum Row {
     Example(Fields),
     /// Left out for want of a label, as was asked for.
     Dropped,
@@ -47,14 +104,14 @@ pub(crate) enum Row {
 }
 
 /// What is wrong with a row.
-pub(crate) enum Bad {
+pub(super) enum Bad {
     /// Fields that are not as many as the columns.
     Ragged(Vec<String>),
     /// Something else, as a sentence about "it" and as one of a list.
     Other { reason: String, listed: String },
 }
 
-pub(crate) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
+pub(super) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
     Row::Example(Fields {
         text: String::new(),
         pair: None,
@@ -64,20 +121,17 @@ pub(crate) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
 }
 
 /// A question, its context, and its answers, which come as JSON.
-pub(crate) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> Row {
+pub(super) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> Row {
     let [text, context, answers] =
         columns.map(|column| fields.get(column).map_or("", String::as_str));
     match Question::written(text, answers) {
         Ok(asked) => of_question(asked, context.to_owned()),
-        Err(reason) => {
-            let listed = format!("line {line}: {reason}");
-            bad(reason, listed)
-        }
+        Err(reason) => wrong(line, reason),
     }
 }
 
 /// A question about a text.
-pub(crate) fn of_question(asked: Question, context: String) -> Row {
+pub(super) fn of_question(asked: Question, context: String) -> Row {
     match asked.placed(&context) {
         Ok(answers) => Row::Example(Fields {
             text: asked.text().to_owned(),
@@ -89,7 +143,13 @@ pub(crate) fn of_question(asked: Question, context: String) -> Row {
     }
 }
 
-pub(crate) fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
+/// A row that cannot be read, for a reason that is a sentence about it.
+pub(super) fn wrong(line: usize, reason: String) -> Row {
+    let listed = format!("line {line}: {reason}");
+    bad(reason, listed)
+}
+
+pub(super) fn bad(reason: impl Into<String>, listed: impl Into<String>) -> Row {
     Row::Bad(Bad::Other {
         reason: reason.into(),
         listed: listed.into(),

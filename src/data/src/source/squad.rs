@@ -1,43 +1,27 @@
 //! Questions about paragraphs in the JSON of SQuAD, 1.1 and 2.0.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde_json::Value;
 use stratoscope_diagnostics::Result;
 
-use super::{Reading, files, read_text};
 use crate::annotation::Answer;
-use crate::dataset::Dataset;
 use crate::example::Example;
 use crate::problem;
 
-const CALL: &str = "Dataset::squad";
 /// The columns of rows of questions, as Hugging Face's `datasets` has them.
-pub(crate) const COLUMNS: [&str; 3] = ["question", "context", "answers"];
+pub(super) const COLUMNS: [&str; 3] = ["question", "context", "answers"];
 /// What a row has of its answers: lists in one structure.
 pub(super) const PARTS: [&str; 2] = ["text", "answer_start"];
 
-/// The file.
-#[derive(Deserialize)]
-struct File {
-    data: Vec<Article>,
-}
-
-#[derive(Deserialize)]
-struct Article {
-    paragraphs: Vec<Paragraph>,
-}
-
 /// A text with the questions about it.
 #[derive(Deserialize)]
-pub(crate) struct Paragraph {
-    pub(crate) context: String,
-    pub(crate) qas: Vec<Question>,
+pub(super) struct Paragraph {
+    pub(super) context: String,
+    pub(super) qas: Vec<Question>,
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Question {
+pub(super) struct Question {
     question: String,
     #[serde(default)]
     answers: Vec<Given>,
@@ -47,58 +31,15 @@ pub(crate) struct Question {
 
 /// A right answer, as a file has it.
 #[derive(Deserialize)]
-pub(crate) struct Given {
+pub(super) struct Given {
     text: String,
     /// In characters.
     answer_start: usize,
 }
 
-impl Dataset {
-    /// Reads a file of SQuAD: articles of paragraphs with questions. A question that `is_impossible`, or has no answer, is
-    /// one without an answer.
-    ///
-    /// # Errors
-    /// SC0911 if the file cannot be read as such JSON, with its line; SC0432 for an answer that does not stand where
-    /// `answer_start` says; SC0914 if there is no question.
-    pub fn squad(path: impl AsRef<Path>) -> Result<Self> {
-        files::read(CALL, path.as_ref(), |path| {
-            let content = read_text(CALL, path)?;
-            Self::squad_text(&path.display().to_string(), &content)
-        })
-    }
-
-    pub(super) fn squad_text(source: &str, content: &str) -> Result<Self> {
-        let file: File = serde_json::from_str(content).map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.split(" at line ").next().unwrap_or_default();
-            let reason = format!(
-                "it is no JSON of SQuAD: {reason} (column {})",
-                error.column()
-            );
-            problem::unreadable(CALL, source, Some(error.line()), reason)
-        })?;
-        let paragraphs = file.data.iter().flat_map(|article| &article.paragraphs);
-        let mut examples = Vec::new();
-        let mut reading = Reading::begin(content.len());
-        for paragraph in paragraphs {
-            for asked in &paragraph.qas {
-                // The parser does not say where it was: this many bytes at least.
-                reading.row(examples.len() * asked.question.len() % content.len().max(1))?;
-                let row = examples.len();
-                examples.push(asked.example(source, row, &paragraph.context)?);
-            }
-        }
-        reading.finished();
-        if examples.is_empty() {
-            return Err(problem::empty(source, CALL));
-        }
-        Ok(Self::from_examples(examples, Vec::new(), source))
-    }
-}
-
 impl Question {
     /// What is asked.
-    pub(crate) fn text(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         &self.question
     }
 
@@ -106,7 +47,7 @@ impl Question {
     ///
     /// # Errors
     /// What is wrong with the answers.
-    pub(crate) fn written(question: &str, answers: &str) -> std::result::Result<Self, String> {
+    pub(super) fn written(question: &str, answers: &str) -> std::result::Result<Self, String> {
         let unfit = || {
             format!(
                 "`{}` has no `{}` with their `{}`",
@@ -154,7 +95,7 @@ impl Question {
     ///
     /// # Errors
     /// The one that does not stand where the file says.
-    pub(crate) fn placed(&self, context: &str) -> std::result::Result<Vec<Answer>, &Given> {
+    pub(super) fn placed(&self, context: &str) -> std::result::Result<Vec<Answer>, &Given> {
         if self.is_impossible {
             return Ok(Vec::new());
         }
@@ -178,7 +119,7 @@ impl Question {
     ///
     /// # Errors
     /// SC0432 for an answer that does not stand where the file says.
-    pub(crate) fn example(&self, source: &str, row: usize, context: &str) -> Result<Example> {
+    pub(super) fn example(&self, source: &str, row: usize, context: &str) -> Result<Example> {
         match self.placed(context) {
             Ok(answers) => Ok(Example::of_question(&self.question, context, answers)),
             Err(given) => {
@@ -203,6 +144,7 @@ impl Given {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::Dataset;
 
     fn read(qas: &str) -> Result<Dataset> {
         let content = format!(

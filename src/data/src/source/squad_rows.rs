@@ -1,21 +1,24 @@
 //! The questions of a file of SQuAD, which is one JSON document: an object whose `data` are articles with `paragraphs`. Only
 //! a paragraph is in memory, and from where one begins the rest of the document can be read.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::rows::{At, Content, LONGEST_ROW, Limited, Raw};
+use super::raw::{At, Content, Limited, Raw};
 use super::squad::{Paragraph, Question};
 
 /// The questions from a place on.
-pub(crate) struct Questions {
+pub(super) struct Questions {
     input: BufReader<Limited>,
     /// The byte that comes next.
     offset: u64,
     /// The line of the question that comes next: its number, from 1.
     line: usize,
+    /// The line of the text that was read last, where it was read from its begin, and of the last sign that is no space.
+    text_line: usize,
+    sign_line: usize,
+    is_from_begin: bool,
     level: Level,
     /// Whether no value of the level has been read.
     is_first: bool,
@@ -70,13 +73,16 @@ impl Level {
 
 impl Questions {
     /// From a place on: the begin of the document, or a question, which stands in the paragraph that begins there.
-    pub(super) fn of(file: File, at: At) -> Self {
+    pub(super) fn of(input: Limited, at: At) -> Self {
         // Nothing but a byte order mark is before the document, and more than that before a paragraph.
         let is_begin = at.offset <= 3;
         Self {
-            input: BufReader::new(Limited::of(file)),
+            input: BufReader::new(input),
             offset: at.offset,
             line: at.line - at.nth,
+            text_line: 1,
+            sign_line: 1,
+            is_from_begin: is_begin,
             level: match is_begin {
                 true => Level::End,
                 false => Level::Paragraphs,
@@ -91,11 +97,12 @@ impl Questions {
 
     /// Where the next question stands, or about where.
     pub(super) fn here(&self) -> At {
-        At {
-            offset: self.offset,
-            line: self.line,
-            nth: 0,
-        }
+        At::line(self.offset, self.line)
+    }
+
+    /// The line of the text at which the value begins that was read last.
+    pub(super) fn line_of_text(&self) -> Option<usize> {
+        self.is_from_begin.then_some(self.sign_line)
     }
 
     pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
@@ -134,7 +141,7 @@ impl Questions {
             }
         }
         while self.level != Level::End {
-            self.input.get_mut().allow(LONGEST_ROW);
+            self.input.get_mut().begin_row();
             let mut sign = self.significant()?;
             if sign == Some(b',') && !self.is_first {
                 sign = self.significant()?;
@@ -233,16 +240,29 @@ impl Questions {
 
     /// The rest of an object or an array, with its last sign.
     fn nested(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        let mut depth = 1_usize;
+        let (mut depth, mut in_text, mut is_escaped) = (1_usize, false, false);
         while depth > 0 {
-            let byte = self.byte()?.ok_or_else(|| self.unexpected(None))?;
-            into.push(byte);
-            match byte {
-                b'"' => self.text(into)?,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
+            let part = self.input.fill_buf()?;
+            if part.is_empty() {
+                return Err(self.unexpected(None));
             }
+            let end = part.iter().position(|byte| {
+                match byte {
+                    _ if is_escaped => is_escaped = false,
+                    b'\\' if in_text => is_escaped = true,
+                    b'"' => in_text = !in_text,
+                    b'{' | b'[' if !in_text => depth += 1,
+                    b'}' | b']' if !in_text => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            });
+            let read = end.map_or(part.len(), |end| end + 1);
+            let ends = part[..read].iter().filter(|&&byte| byte == b'\n');
+            self.text_line += ends.count();
+            into.extend_from_slice(&part[..read]);
+            self.input.consume(read);
+            self.offset += read as u64;
         }
         Ok(())
     }
@@ -252,7 +272,10 @@ impl Questions {
         loop {
             match self.byte()? {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => {}
-                other => return Ok(other),
+                other => {
+                    self.sign_line = self.text_line;
+                    return Ok(other);
+                }
             }
         }
     }
@@ -266,6 +289,7 @@ impl Questions {
         if byte.is_some() {
             self.input.consume(1);
             self.offset += 1;
+            self.text_line += usize::from(byte == Some(b'\n'));
         }
         Ok(byte)
     }

@@ -75,7 +75,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::csv`].
     pub fn csv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        Self::of(Format::Csv, path.as_ref(), columns)
+        Self::of("Stream::csv", Format::Csv, path.as_ref(), columns)
     }
 
     /// The rows of tab-separated files without quoting, as [`Dataset::tsv`] reads them.
@@ -91,7 +91,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::csv_with`].
     pub fn tsv_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        Self::of(Format::Tsv, path.as_ref(), columns)
+        Self::of("Stream::tsv", Format::Tsv, path.as_ref(), columns)
     }
 
     /// The objects of JSON Lines, as [`Dataset::jsonl`] reads them: texts, or questions with their answers.
@@ -108,7 +108,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::csv_with`].
     pub fn jsonl_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        Self::of(Format::Jsonl, path.as_ref(), columns)
+        Self::of("Stream::jsonl", Format::Jsonl, path.as_ref(), columns)
     }
 
     /// The rows of Parquet files: words with tags, or questions with answers, where they have the columns of both as
@@ -128,7 +128,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::parquet`].
     pub fn parquet_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        Self::of(Format::Parquet, path.as_ref(), columns)
+        Self::of("Stream::parquet", Format::Parquet, path.as_ref(), columns)
     }
 
     /// The rows of Arrow files: those of the cache of Hugging Face's `datasets`, and Feather files. What their columns make
@@ -145,7 +145,7 @@ impl Stream {
     /// # Errors
     /// As [`Self::arrow`].
     pub fn arrow_with(path: impl AsRef<Path>, columns: &Columns) -> Result<Self> {
-        Self::of(Format::Arrow, path.as_ref(), columns)
+        Self::of("Stream::arrow", Format::Arrow, path.as_ref(), columns)
     }
 
     /// The sentences of files of tagged words, as [`Dataset::conll`] reads them: for `BertForTokenClassification`.
@@ -154,7 +154,12 @@ impl Stream {
     /// SC0911 for a file that cannot be read as UTF-8, or a line that is no word with its tag; SC0912 for a line with other
     /// columns than those before; SC0914 if there is no sentence; SC0520 if it is interrupted.
     pub fn conll(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(Format::Conll, path.as_ref(), &Columns::new())
+        Self::of(
+            "Stream::conll",
+            Format::Conll,
+            path.as_ref(),
+            &Columns::new(),
+        )
     }
 
     /// The questions of files of SQuAD, as [`Dataset::squad`] reads them: for `BertForQuestionAnswering`. Each file is gone
@@ -164,7 +169,12 @@ impl Stream {
     /// SC0911 for a file that cannot be read as such JSON; SC0432 for an answer that does not stand where the file says;
     /// SC0914 if there is no question; SC0520 if it is interrupted.
     pub fn squad(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(Format::Squad, path.as_ref(), &Columns::new())
+        Self::of(
+            "Stream::squad",
+            Format::Squad,
+            path.as_ref(),
+            &Columns::new(),
+        )
     }
 
     /// A text a line, without labels: for a masked language model. Blank lines are left out.
@@ -172,10 +182,10 @@ impl Stream {
     /// # Errors
     /// SC0911 for a file that cannot be read as UTF-8, SC0914 if there is no line.
     pub fn text(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(Format::Text, path.as_ref(), &Columns::new())
+        Self::of("Stream::text", Format::Text, path.as_ref(), &Columns::new())
     }
 
-    fn of(format: Format, path: &Path, columns: &Columns) -> Result<Self> {
+    fn of(call: &'static str, format: Format, path: &Path, columns: &Columns) -> Result<Self> {
         let unread = match (columns.encoding_name(), columns.one_hot_names()) {
             (Some(encoding), _) => Some((
                 format!("a stream reads UTF-8, and `encoding` names `{encoding}`"),
@@ -189,9 +199,9 @@ impl Stream {
         };
         if let Some((reason, fix)) = unread {
             let path = path.to_string_lossy();
-            return Err(problem::unreadable_with(format.call(), &path, &reason, fix));
+            return Err(problem::unreadable_with(call, &path, &reason, fix));
         }
-        let index = Arc::new(Index::of(format, path, columns)?);
+        let index = Arc::new(Index::of(call, format, path, columns)?);
         let stream = Self {
             names: Arc::new(Names::new(index.label_names.clone(), None)),
             index: Arc::clone(&index),

@@ -38,11 +38,7 @@ struct ArrowFile {
 }
 
 /// Reads the columns of a file, and finds its messages.
-pub(in crate::source) fn look_through(
-    file: File,
-    call: &'static str,
-    source: &str,
-) -> Read<Arc<dyn ColumnarFile>> {
+pub(in crate::source) fn look_through(file: File) -> Read<Arc<dyn ColumnarFile>> {
     let mut messages = Messages::of(file)?;
     let places = match messages.footer()? {
         Some(footer) => Places::of_footer(&footer, &mut messages)?,
@@ -58,8 +54,6 @@ pub(in crate::source) fn look_through(
     let names = schema.metadata().get(METADATA);
     let records = Records {
         names: names.and_then(|it| class_names(it)).unwrap_or_default(),
-        source: source.to_owned(),
-        call,
         columns: schema
             .fields()
             .iter()

@@ -9,21 +9,17 @@ use stratoscope_diagnostics::Result;
 use stratoscope_render::text;
 
 use crate::problem;
-use crate::source::files;
 
 /// Lists the files of a data set.
 const STATE: &str = "state.json";
 /// Lists the data sets of a folder that has several.
 const SPLITS: &str = "dataset_dict.json";
 
-/// The files of a folder of `save_to_disk`; of any other path those that it names.
+/// The files of a folder of `save_to_disk`.
 ///
 /// # Errors
-/// SC0911 for a folder that is none, or of several data sets; for a pattern that names no file.
-pub(crate) fn files_of(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
-    if !path.is_dir() {
-        return files::named(call, path);
-    }
+/// SC0911 for a folder that is none, or of several data sets.
+pub(in crate::source) fn files_of(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
     let names = names_in(path);
     let names = names
         .map_err(|reason| problem::unreadable(call, &path.display().to_string(), None, reason))?;
