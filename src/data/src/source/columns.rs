@@ -53,8 +53,8 @@ enum Wanted {
     Nothing,
 }
 
-/// Column indices, once the header is known.
-#[derive(Clone)]
+/// Column indices, once the header is known; by default a text alone.
+#[derive(Clone, Default)]
 pub(crate) struct Chosen {
     pub(crate) text: usize,
     pub(crate) pair: Option<usize>,
@@ -68,6 +68,12 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// Whether the column of a label is also read as something else.
+    pub(super) fn is_more_than_label(&self, column: usize) -> bool {
+        let others = [Some(self.text), self.pair, self.weight];
+        others.contains(&Some(column)) || self.choices.contains(&column)
+    }
+
     /// All columns that are read, each once.
     pub(crate) fn columns(&self) -> Vec<usize> {
         let others = [self.pair, self.label.column(), self.weight];
@@ -82,12 +88,13 @@ impl Chosen {
 }
 
 /// The kind of the labels, and their column.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) enum LabelColumn {
     Class(usize),
     Value(usize),
     /// Names of labels.
     Several(usize),
+    #[default]
     Absent,
 }
 

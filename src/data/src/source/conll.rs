@@ -41,15 +41,16 @@ impl Sentences {
     pub(super) fn next(&mut self) -> io::Result<Option<Raw>> {
         let mut begin: Option<At> = None;
         let (mut words, mut tags) = (Vec::new(), Vec::new());
-        while let Some(raw) = self.lines.line()? {
-            let Content::Line(row) = &raw.content else {
-                return Ok(Some(raw));
+        while let Some(at) = self.lines.advance()? {
+            let Some(row) = self.lines.text() else {
+                let content = Content::NotText;
+                return Ok(Some(Raw { at, content }));
             };
-            match self.reader.read(raw.at.line, row) {
+            match self.reader.read(at.line, row) {
                 Ok(Line::End) if begin.is_some() => break,
                 Ok(Line::End | Line::Comment) => {}
                 Ok(Line::Word { word, tag }) => {
-                    let begin = begin.get_or_insert(raw.at).offset;
+                    let begin = begin.get_or_insert(at).offset;
                     if !self.lines.is_row(self.lines.here().offset - begin) {
                         let most = LONGEST_ROW >> 20;
                         let reason = format!(
@@ -62,7 +63,7 @@ impl Sentences {
                 }
                 Err(unfit) => {
                     let content = Content::Unfit(unfit);
-                    return Ok(Some(Raw { content, ..raw }));
+                    return Ok(Some(Raw { at, content }));
                 }
             }
         }

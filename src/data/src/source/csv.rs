@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, SeekFrom};
 
-use csv::{ByteRecord, ReaderBuilder, StringRecord};
+use csv::{ByteRecord, ReaderBuilder};
 
 use super::raw::{At, Content, Limited, Raw};
 
@@ -69,11 +69,9 @@ impl CsvRows {
             let content = Content::Wrong(OPEN_QUOTE.to_owned());
             return Ok(Some(Raw { at, content }));
         }
-        let record = std::mem::take(&mut self.record);
-        let content = match StringRecord::from_byte_record(record) {
-            Ok(record) => Content::Fields(record.iter().map(str::to_owned).collect()),
-            Err(_) => Content::NotText,
-        };
+        let fields = self.record.iter().map(std::str::from_utf8);
+        let fields: Result<Vec<String>, _> = fields.map(|it| it.map(str::to_owned)).collect();
+        let content = fields.map_or(Content::NotText, Content::Fields);
         Ok(Some(Raw { at, content }))
     }
 }

@@ -9,7 +9,7 @@ use stratoscope_render::text;
 use super::columnar::{ReadAs, TypedFile};
 use super::columns::{Chosen, Columns, LabelColumn, Missing};
 use super::raw::{Content, Format, Raw};
-use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged, wrong};
+use super::row::{Bad, Fields, Given, Row, bad, of_question, question, tagged, unlabelled, wrong};
 use super::rows::RawRows;
 use super::values::Value;
 use super::{choices, jsonl, one_hot};
@@ -80,14 +80,7 @@ impl Layout {
             layout.meaning = Some(Meaning::Questions([0, 1, 2]));
         }
         if format == Format::Text {
-            layout.meaning = Some(Meaning::Texts(Chosen {
-                text: 0,
-                pair: None,
-                choices: Vec::new(),
-                one_hot: Vec::new(),
-                label: LabelColumn::Absent,
-                weight: None,
-            }));
+            layout.meaning = Some(Meaning::Texts(Chosen::default()));
         }
         if format.has_header() {
             let first = rows.next();
@@ -262,7 +255,7 @@ impl Layout {
             (Content::Question(asked, context), _) => of_question(asked, context),
             (Content::Values(values), _) => self.of_values(line, &values),
             (Content::Fields(fields), _) => self.of_fields(line, fields),
-            (Content::Line(text), Format::Text) => self.of_fields(line, vec![text]),
+            (Content::Line(text), Format::Text) => unlabelled(text),
             (Content::Line(text), Format::Jsonl) => {
                 match jsonl::fields(&text, &self.header, &self.needed) {
                     Ok(fields) => self.of_fields(line, fields),
@@ -329,10 +322,16 @@ impl Layout {
     }
 
     /// What is written as the label, or is put in its place where nothing is; else what becomes of the row.
-    fn written_label(&self, fields: &[String], column: usize) -> std::result::Result<String, Row> {
-        let written = fields.get(column).map_or("", String::as_str);
-        match (written.trim().is_empty(), self.columns.missing()) {
-            (false, _) => Ok(written.to_owned()),
+    fn written_label(
+        &self,
+        fields: &mut [String],
+        column: usize,
+        chosen: &Chosen,
+    ) -> std::result::Result<String, Row> {
+        let written = fields.get(column).map_or("", |field| field.trim());
+        match (written.is_empty(), self.columns.missing()) {
+            (false, _) if chosen.is_more_than_label(column) => Ok(fields[column].clone()),
+            (false, _) => Ok(std::mem::take(&mut fields[column])),
             (true, Missing::Filled(label)) => Ok(label.clone()),
             (true, Missing::Dropped) => Err(Row::Dropped),
             (true, Missing::Refused) => Err(Row::Unlabelled),
@@ -353,7 +352,7 @@ impl Layout {
     /// A prompt with texts to choose from.
     fn prompt(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         if let Some(column) = chosen.label.column() {
-            match self.written_label(&fields, column) {
+            match self.written_label(&mut fields, column, chosen) {
                 Ok(label) => fields[column] = label,
                 Err(row) => return row,
             }
@@ -376,7 +375,7 @@ impl Layout {
     fn labelled(&self, line: usize, mut fields: Vec<String>, chosen: &Chosen) -> Row {
         let written = match chosen.label {
             LabelColumn::Class(column) | LabelColumn::Value(column) => {
-                match self.written_label(&fields, column) {
+                match self.written_label(&mut fields, column, chosen) {
                     Ok(label) => label,
                     Err(row) => return row,
                 }
@@ -407,13 +406,11 @@ impl Layout {
                     Err(reason) => return wrong(line, reason),
                 }
             }
-            LabelColumn::Absent if !chosen.one_hot.is_empty() => {
-                match one_hot::written(&self.header, &fields, &chosen.one_hot) {
-                    Ok(names) => Given::Several(names),
-                    Err(reason) => return wrong(line, reason),
-                }
-            }
-            LabelColumn::Absent => Given::Nothing,
+            LabelColumn::Absent if chosen.one_hot.is_empty() => Given::Nothing,
+            LabelColumn::Absent => match one_hot::written(&self.header, &fields, &chosen.one_hot) {
+                Ok(names) => Given::Several(names),
+                Err(reason) => return wrong(line, reason),
+            },
         };
         let mut take = |column: usize| fields.get_mut(column).map(std::mem::take);
         Row::Example(Fields {

@@ -9,6 +9,8 @@ use super::raw::{At, Content, Limited, Raw};
 pub(super) struct Lines {
     reader: BufReader<Limited>,
     next: At,
+    /// The line that was read last, without its end.
+    buffer: Vec<u8>,
     /// Whether an empty line is a row, unless only empty ones follow.
     with_blank: bool,
     /// What was read ahead: empty lines and the row after them.
@@ -20,6 +22,7 @@ impl Lines {
         Self {
             reader: BufReader::new(input),
             next,
+            buffer: Vec::new(),
             with_blank,
             waiting: VecDeque::new(),
         }
@@ -60,23 +63,38 @@ impl Lines {
         self.reader.get_ref().is_row(bytes)
     }
 
-    /// The next line, whatever it has.
-    pub(super) fn line(&mut self) -> io::Result<Option<Raw>> {
+    fn line(&mut self) -> io::Result<Option<Raw>> {
+        let Some(at) = self.advance()? else {
+            return Ok(None);
+        };
+        let content = match self.text() {
+            Some(text) => Content::Line(text.to_owned()),
+            None => Content::NotText,
+        };
+        Ok(Some(Raw { at, content }))
+    }
+
+    /// Reads the next line, whatever it has; where it begins.
+    pub(super) fn advance(&mut self) -> io::Result<Option<At>> {
         self.reader.get_mut().begin_row();
-        let mut bytes = Vec::new();
-        let read = self.reader.read_until(b'\n', &mut bytes)?;
+        self.buffer.clear();
+        let read = self.reader.read_until(b'\n', &mut self.buffer)?;
         if read == 0 {
             return Ok(None);
         }
         let at = self.next;
         self.next = At::line(at.offset + read as u64, at.line + 1);
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-            if bytes.last() == Some(&b'\r') {
-                bytes.pop();
+        if self.buffer.last() == Some(&b'\n') {
+            self.buffer.pop();
+            if self.buffer.last() == Some(&b'\r') {
+                self.buffer.pop();
             }
         }
-        let content = String::from_utf8(bytes).map_or(Content::NotText, Content::Line);
-        Ok(Some(Raw { at, content }))
+        Ok(Some(at))
+    }
+
+    /// The line that was read last, if it is UTF-8.
+    pub(super) fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.buffer).ok()
     }
 }

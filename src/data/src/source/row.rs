@@ -16,6 +16,16 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// Those of a text alone.
+    fn of(text: String) -> Self {
+        Self {
+            text,
+            pair: None,
+            label: Given::Nothing,
+            weight: 1.0,
+        }
+    }
+
     /// The example. `class` is the number of a class by what is written, and `names` are those of the numbers.
     ///
     /// `None` for something that is written and is no class.
@@ -112,12 +122,16 @@ pub(super) enum Bad {
 }
 
 pub(super) fn tagged(words: Vec<String>, tags: Vec<String>) -> Row {
+    let label = Given::Tags { words, tags };
     Row::Example(Fields {
-        text: String::new(),
-        pair: None,
-        label: Given::Tags { words, tags },
-        weight: 1.0,
+        label,
+        ..Fields::of(String::new())
     })
+}
+
+/// A text alone.
+pub(super) fn unlabelled(text: String) -> Row {
+    Row::Example(Fields::of(text))
 }
 
 /// A question, its context, and its answers, which come as JSON.
@@ -134,10 +148,9 @@ pub(super) fn question(line: usize, fields: &[String], columns: [usize; 3]) -> R
 pub(super) fn of_question(asked: Question, context: String) -> Row {
     match asked.placed(&context) {
         Ok(answers) => Row::Example(Fields {
-            text: asked.text().to_owned(),
             pair: Some(context),
             label: Given::Answers(answers),
-            weight: 1.0,
+            ..Fields::of(asked.text().to_owned())
         }),
         Err(_) => Row::Misplaced(asked, context),
     }
