@@ -65,6 +65,7 @@ pub mod token_classifier;
 pub mod checkpoint;
 pub mod names;
 pub mod ops;
+pub mod pattern;
 pub mod recompute;
 pub mod source;
 pub mod taps;

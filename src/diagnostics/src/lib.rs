@@ -23,11 +23,14 @@
 
 pub mod arguments;
 pub mod check;
+pub mod count;
 mod deep_stack;
 pub mod diagnostic;
 mod fix;
 pub mod pages;
+pub mod panics;
 pub mod policy;
+pub mod problem;
 pub mod profile;
 mod raise;
 pub mod render;

@@ -53,14 +53,15 @@ pub mod metric;
 pub mod model;
 pub mod network;
 pub mod optimizer;
-mod panics;
-mod pattern;
 mod prepare;
-mod problem;
 pub mod report;
 mod run;
 pub mod schedule;
 pub mod step;
+
+// What many modules use of the crates below, by the names that it has here.
+use stratoscope_bert::pattern;
+use stratoscope_diagnostics::{panics, problem};
 
 // The names by which the crates above know these modules.
 pub use context::{RunContext, events, interrupt, mixed_precision, warnings};

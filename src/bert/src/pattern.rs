@@ -3,7 +3,7 @@
 /// Whether a name matches a pattern: `*` stands for any text, `?` for one character. A pattern may also match the end of
 /// a name behind a dot, so that `layer.3.*` finds `bert.encoder.layer.3.output`. A pattern without `*` and `?` that is
 /// a part of the network stands for all in it.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let starts = std::iter::once(0).chain(name.match_indices('.').map(|(at, _)| at + 1));
     let mut ends = starts.map(|at| &name[at..]);
     ends.any(|end| {

@@ -1,22 +1,22 @@
-//! The diagnostics of this crate, made from the facts at hand; the wording is the rules' own.
+//! Diagnostics that optimizers, metrics and training raise in many places, made of the facts at hand. The wording is the rules' own.
 
-use stratoscope_diagnostics::arguments::{IdentifierKind, foreign_identifier};
-use stratoscope_diagnostics::check::suggest::similar;
-use stratoscope_diagnostics::rules::{InvalidArgumentValue, UnknownIdentifier};
-use stratoscope_diagnostics::{Diagnostic, Place, Rule};
+use crate::arguments::{IdentifierKind, foreign_identifier};
+use crate::check::suggest::similar;
+use crate::rules::{InvalidArgumentValue, UnknownIdentifier};
+use crate::{Diagnostic, Place, Rule};
 
 /// SC0105 for `optimizer`.
-pub(crate) fn unknown_optimizer(given: &str) -> Box<Diagnostic> {
+pub fn unknown_optimizer(given: &str) -> Box<Diagnostic> {
     unknown(IdentifierKind::Optimizer, "optimizer", given)
 }
 
 /// SC0105 for `loss`.
-pub(crate) fn unknown_loss(given: &str) -> Box<Diagnostic> {
+pub fn unknown_loss(given: &str) -> Box<Diagnostic> {
     unknown(IdentifierKind::Loss, "loss", given)
 }
 
 /// SC0105 in `metrics`.
-pub(crate) fn unknown_metric(given: &str) -> Box<Diagnostic> {
+pub fn unknown_metric(given: &str) -> Box<Diagnostic> {
     unknown(IdentifierKind::Metric, "metrics", given)
 }
 
@@ -41,7 +41,7 @@ fn unknown(kind: IdentifierKind, argument: &str, given: &str) -> Box<Diagnostic>
 }
 
 /// SC0103: a value that this model or this data cannot have, in an argument of a call.
-pub(crate) fn bad_value(
+pub fn bad_value(
     call: &str,
     argument: &str,
     given: impl ToString,
@@ -60,14 +60,14 @@ pub(crate) fn bad_value(
 }
 
 /// The first problem, the others related to it.
-pub(crate) fn together(problems: Vec<Diagnostic>) -> Option<Box<Diagnostic>> {
+pub fn together(problems: Vec<Diagnostic>) -> Option<Box<Diagnostic>> {
     let mut problems = problems.into_iter();
     let first = problems.next()?;
     Some(Box::new(problems.fold(first, Diagnostic::related)))
 }
 
 /// SC0105: a name or a pattern that no tensor has. The card has no place: the name is text like any other.
-pub(crate) fn unknown_tensor(given: &str, known: Vec<&str>) -> Box<Diagnostic> {
+pub fn unknown_tensor(given: &str, known: Vec<&str>) -> Box<Diagnostic> {
     /// Names that are listed.
     const MOST: usize = 20;
     let rule = UnknownIdentifier {
