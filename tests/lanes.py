@@ -56,7 +56,7 @@ LANES = {
     "gpu": Lane(
         "all tests on a software GPU; a short run has those named in tests/run.sh",
         (),
-        ("src/gpu", "src/bert/src/ops", "src/train/src/optimizer", "src/train/src/loss", "src/strategy/src/device",
+        ("src/gpu", "src/bert/src/ops", "src/optim", "src/train/src/loss", "src/strategy/src/device",
          "src/train/src/context/mixed_precision.rs", "src/train/tests/train/on_gpu.rs"),
     ),
     "jupyterlab": Lane(
@@ -92,7 +92,7 @@ LANES = {
     "processors": Lane(
         "an emulated older processor",
         ("test_processors.py",),
-        ("src/bert/src/ops/cpu", "src/train/src/optimizer/kernel", "tests/other_processor.sh"),
+        ("src/bert/src/ops/cpu", "src/optim/src/kernel", "tests/other_processor.sh"),
     ),
 }
 

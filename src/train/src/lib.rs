@@ -52,11 +52,9 @@ pub mod loss;
 pub mod metric;
 pub mod model;
 pub mod network;
-pub mod optimizer;
 mod prepare;
 pub mod report;
 mod run;
-pub mod schedule;
 pub mod step;
 
 // What many modules use of the crates below, by the names that it has here.
@@ -68,6 +66,8 @@ pub use context::{RunContext, events, interrupt, mixed_precision, warnings};
 pub use model::{bert, build, by_hand, held, predict, sequential};
 pub use report::{counters, history, html, plot, receipt, summary, text};
 pub use step::precision;
+pub use stratoscope_optim as optimizer;
+pub use stratoscope_optim::schedule;
 
 pub use arguments::class_weight::IntoClassWeight;
 pub use arguments::{

@@ -1,69 +1,16 @@
-//! Optimizers: how a gradient becomes a step.
-//!
-//! [`AdamW`], [`Adam`], [`SGD`], [`RMSprop`], [`Lion`], [`Lamb`] and [`Adafactor`] are the builders that a cell writes, a file each; `builder`
-//! has the methods that all share. They resolve to an [`Optimizer`], with all defaults filled in and all values checked. [`OptimizerState`]
-//! holds the moments of one replica, on the device of its weights; `step` applies an update to its module, `kernel` does
-//! the arithmetic.
-
-#[macro_use]
-mod builder;
-
-mod adafactor;
-mod adam;
-mod adamw;
-mod average;
-mod change;
-mod clip;
-mod decay;
-mod groups;
-mod identity;
-mod kernel;
-mod lamb;
-mod lion;
-mod norm;
-mod on_gpu;
-mod on_slices;
-mod on_tensors;
-mod rehearse;
-mod rmsprop;
-mod rule;
-mod saved;
-mod sgd;
-mod step;
+//! [`Optimizer`]: an optimizer as it is used, and [`IntoOptimizer`]: what `compile!` takes as one.
 
 use std::fmt;
 
 use stratoscope_bert::NamedParameter;
-use stratoscope_diagnostics::arguments;
-use stratoscope_diagnostics::rules::{ConflictingArguments, InvalidArgumentValue};
-use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_diagnostics::{Result, problem};
 
-pub use adafactor::Adafactor;
-pub use adam::Adam;
-pub use adamw::AdamW;
-pub use average::Averaging;
-pub use clip::Clipping;
-pub use decay::DecayExclusion;
-pub use lamb::Lamb;
-pub use lion::Lion;
-pub use rmsprop::RMSprop;
-pub use rule::{
-    AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, Slot, UpdateRule,
-};
-pub use sgd::SGD;
-pub use step::OptimizerState;
-
-pub(crate) use change::{Change, Changes};
-pub(crate) use groups::{Group, depths};
-pub(crate) use identity::Identity;
-pub(crate) use norm::{Finiteness, Squares, global_norm, squares_on_device, sum_of_squares};
-pub(crate) use on_gpu::changes_in_place;
-pub(crate) use on_slices::add_to;
-pub(crate) use rehearse::rehearse;
-pub(crate) use saved::StoredTensor;
-pub(crate) use step::{Update, apply, clip_each};
-
+use crate::identity::Identity;
 use crate::schedule::Schedule;
+use crate::{
+    Adafactor, AdafactorRule, Adam, AdamW, Averaging, Clipping, DecayExclusion, Lamb, Lion,
+    RMSprop, SGD, SgdRule, Slot, UpdateRule,
+};
 
 /// An optimizer with every default filled in and every value checked.
 #[derive(Clone, Debug)]
@@ -85,8 +32,9 @@ pub struct Optimizer {
     /// Which variables weight decay leaves alone.
     pub decay_exclusion: DecayExclusion,
     /// Named by a text, and so with Keras's default rate.
-    pub(crate) by_name: bool,
-    pub(crate) identity: Identity,
+    pub by_name: bool,
+    /// Which value this is, and whose.
+    pub identity: Identity,
 }
 
 impl Optimizer {
@@ -120,7 +68,7 @@ impl Optimizer {
     }
 
     /// Their bytes: all are float32.
-    pub(crate) fn kept_bytes(&self, shape: &[usize]) -> u64 {
+    pub fn kept_bytes(&self, shape: &[usize]) -> u64 {
         self.kept_numbers(shape) * size_of::<f32>() as u64
     }
 
@@ -136,12 +84,12 @@ impl Optimizer {
     }
 
     /// Whether weight decay leaves this variable alone.
-    pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
+    pub fn excludes(&self, variable: &NamedParameter) -> bool {
         self.decay_exclusion.excludes(variable)
     }
 
     /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
-    pub(crate) fn needs_whole_variables(&self) -> bool {
+    pub fn needs_whole_variables(&self) -> bool {
         matches!(self.rule, UpdateRule::Lamb(_) | UpdateRule::Adafactor(_))
     }
 }
@@ -226,7 +174,7 @@ impl IntoOptimizer for &str {
             "lion" => Lion::new(KERAS_LION_RATE).into_optimizer(),
             "lamb" => Lamb::new(KERAS_ADAM_RATE).into_optimizer(),
             "adafactor" => Adafactor::new(KERAS_ADAM_RATE).into_optimizer(),
-            _ => Err(crate::problem::unknown_optimizer(self)),
+            _ => Err(problem::unknown_optimizer(self)),
         };
         optimizer.map(|optimizer| Optimizer {
             by_name: true,
@@ -247,62 +195,6 @@ const KERAS_ADAM_RATE: f64 = 1e-3;
 const KERAS_SGD_RATE: f64 = 1e-2;
 /// Keras's default rate of Lion.
 const KERAS_LION_RATE: f64 = 1e-4;
-
-/// SC0103 for a number of an optimizer.
-fn bad_value(optimizer: &str, argument: &str, given: f64, expects: &str) -> Box<Diagnostic> {
-    bad_text(optimizer, argument, given.to_string(), expects)
-}
-
-/// The same for a value as it is shown.
-fn bad_text(optimizer: &str, argument: &str, given: String, expects: &str) -> Box<Diagnostic> {
-    let rule = InvalidArgumentValue {
-        call: format!("{optimizer}::new"),
-        argument: argument.to_owned(),
-        given,
-        expects: expects.to_owned(),
-        place: Place::argument("compile", "optimizer"),
-        replacement: None,
-        arguments: Vec::new(),
-    };
-    rule.error()
-}
-
-/// SC0118 for two methods of an optimizer that exclude each other, with the reason that the table of arguments has.
-fn conflict(optimizer: &str, first: &str, second: &str) -> Box<Diagnostic> {
-    let known = arguments::optimizer(optimizer);
-    let argument = known.and_then(|known| arguments::find(known.arguments, first));
-    let mut conflicts = argument.into_iter().flat_map(|it| it.conflicts);
-    let reason = conflicts.find(|(other, _)| *other == second);
-    let place = Place::argument("compile", "optimizer");
-    let rule = ConflictingArguments {
-        call: format!("{optimizer}::new"),
-        first: first.to_owned(),
-        first_place: place.clone(),
-        second: second.to_owned(),
-        second_place: place.clone(),
-        first_drop: place.clone(),
-        second_drop: place,
-        reason: reason.map_or_else(String::new, |(_, reason)| (*reason).to_owned()),
-        arguments: Vec::new(),
-    };
-    rule.error()
-}
-
-/// Checks the rate of an optimizer.
-fn check_schedule(optimizer: &str, schedule: &Schedule) -> Result<()> {
-    match schedule.problem() {
-        Some((argument, given, expects)) => Err(bad_value(optimizer, argument, given, expects)),
-        None => Ok(()),
-    }
-}
-
-/// SC0103 for a number outside the interval that the table of arguments has for it.
-fn check_number(optimizer: &str, argument: &str, number: f64) -> Result<()> {
-    match arguments::outside_interval(optimizer, argument, number) {
-        Some(expects) => Err(bad_value(optimizer, argument, number, expects)),
-        None => Ok(()),
-    }
-}
 
 #[cfg(test)]
 mod tests {

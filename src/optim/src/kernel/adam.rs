@@ -3,12 +3,12 @@
 use rayon::prelude::*;
 
 use super::{BLOCK, Pass, Prepare};
-use crate::optimizer::AdamRule;
-use crate::optimizer::change::{Change, PIECE, updated};
+use crate::AdamRule;
+use crate::change::{Change, PIECE, updated};
 
 /// Adam at one step, everything worked out that does not depend on the element.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::optimizer) struct AdamStep {
+pub(crate) struct AdamStep {
     /// 1 − rate · weight decay.
     pub keep: f32,
     /// 1 − β₁.
@@ -55,7 +55,7 @@ impl AdamStep {
 /// In a table of words most rows have had none: where the gradient of such a piece is 0 again, its moments are neither
 /// read nor written. All-MiniLM-L6-v2 has half of its weights in that table, and an update waits for memory.
 #[derive(Clone, Debug)]
-pub(in crate::optimizer) struct Touched(Vec<bool>);
+pub(crate) struct Touched(Vec<bool>);
 
 // A block has whole pieces.
 const _: () = assert!(BLOCK.is_multiple_of(PIECE));
@@ -81,7 +81,7 @@ impl Touched {
 
 /// What is kept beside the weights. Moments are of the gradients so far, `first` of them, `second` of their squares;
 /// `largest` is what the second has been at most, for AMSGrad. All of the weights' length.
-pub(in crate::optimizer) struct AdamState<'a> {
+pub(crate) struct AdamState<'a> {
     pub first: &'a mut [f32],
     pub second: &'a mut [f32],
     pub largest: Option<&'a mut [f32]>,
@@ -89,7 +89,7 @@ pub(in crate::optimizer) struct AdamState<'a> {
 }
 
 /// Weights and gradients are of equal length. Returns the change, if it is measured.
-pub(in crate::optimizer) fn adam(
+pub(crate) fn adam(
     weights: &mut [f32],
     state: AdamState,
     gradients: &[f32],

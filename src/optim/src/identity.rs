@@ -9,7 +9,7 @@ use stratoscope_strategy::{Strategy, scope};
 /// model that trains with it, since moments belong to one model's variables, and the strategy in
 /// whose scope it was made (SC0202).
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     owner: Arc<Mutex<Option<Owner>>>,
     /// The strategy whose scope was active: its id, so that it is not kept alive, and its label.
     made_under: Option<(StrategyId, String)>,
@@ -40,13 +40,13 @@ impl Identity {
     }
 
     /// The label of the strategy in whose scope it was made, if that is not `strategy`.
-    pub(crate) fn other_strategy(&self, strategy: &Strategy) -> Option<String> {
+    pub fn other_strategy(&self, strategy: &Strategy) -> Option<String> {
         let (id, label) = self.made_under.as_ref()?;
         (*id != strategy.id()).then(|| label.clone())
     }
 
     /// Where another model that still lives was compiled with this optimizer, if there is one.
-    pub(crate) fn other_owner(&self, model: &Arc<()>) -> Option<String> {
+    pub fn other_owner(&self, model: &Arc<()>) -> Option<String> {
         let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = owner.as_ref()?;
         let other = owner.model.upgrade()?;
@@ -54,7 +54,7 @@ impl Identity {
     }
 
     /// From now on this optimizer is the model's.
-    pub(crate) fn claim(&self, model: &Arc<()>, compiled_at: String) {
+    pub fn claim(&self, model: &Arc<()>, compiled_at: String) {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
         *owner = Some(Owner {
             model: Arc::downgrade(model),

@@ -61,7 +61,7 @@ impl OptimizerState {
     }
 
     /// Gives the weights the values of their averages; whether there were any.
-    pub(crate) fn overwrite<M: Module>(&self, module: &mut M) -> bool {
+    pub fn overwrite<M: Module>(&self, module: &mut M) -> bool {
         let has_averages = self.moments.values().any(|kept| kept.average.is_some());
         if has_averages {
             *module = module.clone().map(&mut Overwrite(&self.moments));
@@ -72,9 +72,12 @@ impl OptimizerState {
 
 /// An update as all replicas make it.
 #[derive(Clone, Debug)]
-pub(crate) struct Update {
+pub struct Update {
+    /// How one element moves.
     pub rule: UpdateRule,
+    /// What is done to the gradients first.
     pub clipping: Clipping,
+    /// The moving average of the weights, if one is kept.
     pub averaging: Option<Averaging>,
     /// What global clipping multiplies every gradient with.
     pub factor: f64,
@@ -185,7 +188,7 @@ impl VariableUpdate {
 
 /// Updates the module, and returns the change of each variable where it is measured. Should the arithmetic panic, the parameter where it happened is as it was or
 /// partly updated, the module is whole, and the panic is raised again at the end.
-pub(crate) fn apply<M: Module>(
+pub fn apply<M: Module>(
     module: &mut M,
     gradients: GradientsParams,
     state: &mut OptimizerState,
@@ -280,7 +283,7 @@ impl ModuleMapper for Step<'_> {
 }
 
 /// The gradients after `clipnorm`, as [`apply`] would use them: for who applies parts of a tensor.
-pub(crate) fn clip_each<M: Module>(
+pub fn clip_each<M: Module>(
     module: &M,
     gradients: GradientsParams,
     clipping: Clipping,

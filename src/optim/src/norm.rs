@@ -11,7 +11,7 @@ use super::kernel;
 /// √ of the sum of squares over every gradient, in the order of the module's fields.
 ///
 /// On the CPU it is added up in f64; on a GPU per tensor in f32, and read once.
-pub(crate) fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
+pub fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) -> f64 {
     let sum = Sum::of(module, gradients, true);
     let mut total = sum.total;
     total += sum.elsewhere.read().into_iter().map(f64::from).sum::<f64>();
@@ -20,7 +20,7 @@ pub(crate) fn global_norm<M: Module>(module: &M, gradients: &GradientsParams) ->
 
 /// Sums of squares that add up to the square of [`global_norm`], where all gradients are on one GPU: nothing waits, and
 /// who reads them reads what [`global_norm`] reads. `None` elsewhere.
-pub(crate) fn squares_on_device<M: Module>(
+pub fn squares_on_device<M: Module>(
     module: &M,
     gradients: &GradientsParams,
 ) -> Option<Vec<Tensor<1>>> {
@@ -72,7 +72,7 @@ impl ModuleVisitor for Sum<'_> {
 }
 
 /// Σ x² of a tensor.
-pub(crate) enum Squares {
+pub enum Squares {
     /// On the CPU, where it costs one pass.
     Known(f64),
     /// Elsewhere a tensor of one element, to be read together with others.
@@ -80,7 +80,7 @@ pub(crate) enum Squares {
 }
 
 /// Σ x² of a tensor, without waiting for a GPU.
-pub(crate) fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
+pub fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     if !is_flex(&tensor) {
         return Squares::OnDevice(Box::new(tensor_squares(tensor)));
     }
@@ -125,7 +125,7 @@ impl Queue {
 }
 
 /// Whether tensors are all finite, by their sums of squares.
-pub(crate) struct Finiteness {
+pub struct Finiteness {
     /// Whether those on the CPU are.
     on_cpu: bool,
     elsewhere: Queue,
@@ -142,7 +142,7 @@ impl Default for Finiteness {
 
 impl Finiteness {
     /// One more tensor, without autodiff.
-    pub(crate) fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
+    pub fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
         match is_flex(&tensor) {
             true => self.on_cpu &= tensor_norm(tensor).is_finite(),
             false => self.elsewhere.push(tensor),
@@ -150,7 +150,7 @@ impl Finiteness {
     }
 
     /// Whether all of them are, read from a GPU in one transfer.
-    pub(crate) fn holds(self) -> bool {
+    pub fn holds(self) -> bool {
         self.on_cpu && self.elsewhere.read().into_iter().all(f32::is_finite)
     }
 }

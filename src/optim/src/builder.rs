@@ -4,10 +4,11 @@
 use stratoscope_diagnostics::Result;
 
 use super::average::Ema;
+use super::checks::{check_number, check_schedule};
 use super::clip::Clip;
 use super::decay::Decay;
 use super::groups::{check_layer_decay, check_rates};
-use super::{Identity, Optimizer, UpdateRule, check_number, check_schedule};
+use super::{Identity, Optimizer, UpdateRule};
 use crate::schedule::{IntoSchedule, Schedule};
 
 /// What every builder has beside the numbers of its rule.
@@ -87,8 +88,8 @@ macro_rules! offered_by_every_optimizer {
         }
 
         /// After how many steps the weights are overwritten by their averages, beside the end of `fit!`. Default: none.
-        pub fn ema_overwrite_frequency(self, steps: impl $crate::count::IntoCount) -> Self {
-            let steps = $crate::count::IntoCount::into_count(steps);
+        pub fn ema_overwrite_frequency(self, steps: impl $crate::IntoCount) -> Self {
+            let steps = $crate::IntoCount::into_count(steps);
             self.with(|own| own.common.ema.overwrite_frequency = Some(steps))
         }
 

@@ -6,7 +6,7 @@
 
 /// The steps of a run, and where its schedule is at each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub struct Span {
     /// The steps that the schedule is written for: those of the run at its begin.
     planned: u64,
     /// The steps of the run, as far as is known now.
@@ -17,7 +17,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Of a run of so many steps.
-    pub(crate) fn new(steps: u64) -> Self {
+    pub fn new(steps: u64) -> Self {
         Self {
             planned: steps,
             steps,
@@ -26,18 +26,18 @@ impl Span {
     }
 
     /// The steps of the run.
-    pub(crate) fn steps(self) -> u64 {
+    pub fn steps(self) -> u64 {
         self.steps
     }
 
     /// The steps that the schedule is written for.
-    pub(crate) fn planned(self) -> u64 {
+    pub fn planned(self) -> u64 {
         self.planned
     }
 
     /// The same run, which after `made` steps has `left` more.
     #[must_use]
-    pub(crate) fn turned(self, made: u64, left: u64) -> Self {
+    pub fn turned(self, made: u64, left: u64) -> Self {
         Self {
             planned: self.planned,
             steps: made.saturating_add(left),
@@ -46,7 +46,7 @@ impl Span {
     }
 
     /// Where the schedule is after so many steps: a step of those that it is written for, rounded down.
-    pub(crate) fn position(self, step: u64) -> u64 {
+    pub fn position(self, step: u64) -> u64 {
         if self.planned == self.steps && self.from == (0, 0) {
             return step;
         }

@@ -19,7 +19,7 @@ const LANES: usize = 16;
 
 /// Sums of squares over the elements of a variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Change {
+pub struct Change {
     /// Of the weights before the update.
     pub weights: f64,
     /// Of what the update has added to them.
@@ -27,7 +27,7 @@ pub(crate) struct Change {
 }
 
 /// The change of each variable that was measured, in the order of the module.
-pub(crate) type Changes = Vec<(ParamId, Change)>;
+pub type Changes = Vec<(ParamId, Change)>;
 
 impl Change {
     #[inline(always)]
@@ -56,18 +56,19 @@ impl Change {
         }
     }
 
-    pub(crate) fn add(&mut self, other: Self) {
+    /// Adds those of other elements.
+    pub fn add(&mut self, other: Self) {
         self.weights += other.weights;
         self.change += other.change;
     }
 
     /// Whether both sums are finite, and so each weight before and after the update.
-    pub(crate) fn is_finite(self) -> bool {
+    pub fn is_finite(self) -> bool {
         self.weights.is_finite() && self.change.is_finite()
     }
 
     /// ‖Δw‖ / ‖w‖.
-    pub(crate) fn ratio(self) -> f64 {
+    pub fn ratio(self) -> f64 {
         (self.change / self.weights).sqrt()
     }
 }

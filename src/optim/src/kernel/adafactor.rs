@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{BLOCK, Pass, Prepare};
-use crate::optimizer::AdafactorRule;
-use crate::optimizer::change::{Change, updated};
+use crate::AdafactorRule;
+use crate::change::{Change, updated};
 
 /// Elements whose directions are there at a time.
 const PIECE: usize = 1024;
@@ -17,7 +17,7 @@ const GROUPS: usize = 64;
 
 /// Adafactor at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::optimizer) struct AdafactorStep {
+pub(crate) struct AdafactorStep {
     /// The share of the old means in the new ones.
     pub beta: f32,
     /// The rest, stepᵇ.
@@ -67,7 +67,7 @@ impl AdafactorStep {
 
 /// What is kept beside a variable.
 #[derive(Debug)]
-pub(in crate::optimizer) enum AdafactorState<'a> {
+pub(crate) enum AdafactorState<'a> {
     /// A vector: the mean square of each element.
     Vector(&'a mut [f32]),
     /// Matrices: the mean squares of the rows and of the columns, one matrix after the other.
@@ -80,7 +80,7 @@ pub(in crate::optimizer) enum AdafactorState<'a> {
 }
 
 /// Slices of equal length. Returns the change, if it is measured.
-pub(in crate::optimizer) fn adafactor(
+pub(crate) fn adafactor(
     weights: &mut [f32],
     state: AdafactorState<'_>,
     gradients: &[f32],

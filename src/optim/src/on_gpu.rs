@@ -13,7 +13,7 @@ use super::step::{Moments, Update, VariableUpdate};
 use super::{AdamRule, Clipping, UpdateRule};
 
 /// Whether variables on a GPU are changed where they lie under such an optimizer.
-pub(crate) fn changes_in_place(rule: &UpdateRule, clipping: Clipping) -> bool {
+pub fn changes_in_place(rule: &UpdateRule, clipping: Clipping) -> bool {
     let is_known = matches!(rule, UpdateRule::Adam(rule) if !rule.amsgrad);
     is_known && !matches!(clipping, Clipping::PerTensor(_))
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::Result;
 
-use super::{Optimizer, conflict};
+use super::Optimizer;
+use super::checks::conflict;
 
 /// As written: up to two values, of which one may be there.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +43,7 @@ impl Decay {
 
 impl DecayExclusion {
     /// Whether weight decay leaves this variable alone.
-    pub(crate) fn excludes(&self, variable: &NamedParameter) -> bool {
+    pub fn excludes(&self, variable: &NamedParameter) -> bool {
         match self {
             Self::BiasesAndNorms => variable.is_undecayed(),
             Self::Nothing => false,
@@ -51,7 +52,7 @@ impl DecayExclusion {
     }
 
     /// The names as written, if there are any.
-    pub(crate) fn names(&self) -> Option<&[String]> {
+    pub fn names(&self) -> Option<&[String]> {
         match self {
             Self::Named(names) => Some(names),
             Self::BiasesAndNorms | Self::Nothing => None,
@@ -72,7 +73,7 @@ impl fmt::Display for DecayExclusion {
 impl Optimizer {
     /// The numbers of rule, schedule and average to the last bit, as a checkpoint records them. `decay_all` was a field of
     /// each rule with a decay, behind `weight_decay`; it stays in the text so that runs from before can be resumed.
-    pub(crate) fn recorded_numbers(&self) -> String {
+    pub fn recorded_numbers(&self) -> String {
         let numbers = format!("{:?}", (self.rule, self.schedule, self.averaging));
         let decay_all = self.decay_exclusion == DecayExclusion::Nothing;
         let decay = format!("weight_decay: {:?}", self.weight_decay());

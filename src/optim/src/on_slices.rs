@@ -210,7 +210,7 @@ pub(super) fn in_place<const D: usize>(tensor: &mut Tensor<D>, work: impl FnOnce
 }
 
 /// The sum of two tensors; on the CPU in the memory of the first, in parallel.
-pub(crate) fn add_to<const D: usize>(mut sum: Tensor<D>, added: Tensor<D>) -> Tensor<D> {
+pub fn add_to<const D: usize>(mut sum: Tensor<D>, added: Tensor<D>) -> Tensor<D> {
     if !(is_flex(&sum) && is_flex(&added) && sum.dims() == added.dims()) {
         return sum + added;
     }

@@ -11,12 +11,13 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::{Result, arguments};
 
+use super::checks::{bad_text, check_number};
+use super::kernel;
 use super::norm::is_flex;
 use super::on_slices::{in_place, zeros};
 use super::on_tensors::flat;
 use super::step::Moments;
-use super::{bad_text, check_number, kernel};
-use crate::count::Count;
+use stratoscope_diagnostics::count::Count;
 
 /// As written.
 #[derive(Clone, Copy, Debug)]

@@ -206,7 +206,7 @@ impl Slot {
     }
 
     /// Whether it has fewer numbers than the variable.
-    pub(crate) fn is_factored(self) -> bool {
+    pub fn is_factored(self) -> bool {
         matches!(
             self,
             Self::RowMeans | Self::ColumnMeans | Self::VectorMeanSquare

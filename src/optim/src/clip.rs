@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
-use super::{check_number, conflict};
+use super::checks::{check_number, conflict};
 
 /// PyTorch's `clip_grad_norm_` adds it to the norm, so that nothing is divided by 0.
 const CLIP_EPSILON: f64 = 1e-6;

@@ -8,7 +8,7 @@ mod cosine_decay;
 mod exponential_decay;
 mod plan;
 mod polynomial_decay;
-pub(crate) mod span;
+pub mod span;
 mod warmup_linear;
 
 use std::fmt;
@@ -19,7 +19,7 @@ pub use bert_warmup::{BertWarmup, bert_warmup};
 pub use cosine_decay::CosineDecay;
 pub use exponential_decay::ExponentialDecay;
 pub use plan::RatePlan;
-pub(crate) use plan::short;
+pub use plan::short;
 pub use polynomial_decay::PolynomialDecay;
 pub use warmup_linear::{WarmupLinear, warmup_linear};
 

@@ -8,7 +8,7 @@ use super::{OptimizerState, Slot};
 
 /// Which of the tensors that are kept beside a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoredTensor {
+pub enum StoredTensor {
     /// Adam's mean of the gradients, Lion's momentum, or a velocity.
     First,
     /// The mean of the squared gradients.
@@ -25,7 +25,7 @@ pub(crate) enum StoredTensor {
 
 impl StoredTensor {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub const ALL: [Self; 6] = [
         Self::First,
         Self::Second,
         Self::Largest,
@@ -35,7 +35,7 @@ impl StoredTensor {
     ];
 
     /// The name in files.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::First => "first_moment",
             Self::Second => "second_moment",
@@ -47,7 +47,7 @@ impl StoredTensor {
     }
 
     /// How many numbers it has beside a parameter of this shape.
-    pub(crate) fn numbers(self, shape: &[usize]) -> usize {
+    pub fn numbers(self, shape: &[usize]) -> usize {
         match self {
             Self::Rows => Slot::RowMeans.numbers(shape),
             Self::Columns => Slot::ColumnMeans.numbers(shape),
@@ -98,19 +98,19 @@ impl Moments {
 
 impl OptimizerState {
     /// A tensor that is kept beside a parameter, flat.
-    pub(crate) fn kept(&self, id: ParamId, stored: StoredTensor) -> Option<&Tensor<1>> {
+    pub fn kept(&self, id: ParamId, stored: StoredTensor) -> Option<&Tensor<1>> {
         self.moments.get(&id)?.tensor(stored)
     }
 
     /// Keeps a tensor beside a parameter.
-    pub(crate) fn keep(&mut self, id: ParamId, stored: StoredTensor, value: Tensor<1>) {
+    pub fn keep(&mut self, id: ParamId, stored: StoredTensor, value: Tensor<1>) {
         let moments = self.moments.entry(id).or_default();
         moments.touched = None;
         *moments.tensor_mut(stored) = Some(value);
     }
 
     /// Nothing kept yet, after so many steps.
-    pub(crate) fn after(steps: u64) -> Self {
+    pub fn after(steps: u64) -> Self {
         Self {
             steps,
             ..Self::default()
@@ -118,7 +118,7 @@ impl OptimizerState {
     }
 
     /// The size of all that is kept, in bytes.
-    pub(crate) fn all_bytes(&self) -> u64 {
+    pub fn all_bytes(&self) -> u64 {
         let kept = |id: &ParamId| StoredTensor::ALL.map(|stored| self.kept(*id, stored));
         let tensors = self.moments.keys().flat_map(kept).flatten();
         let bytes = tensors.map(|tensor| tensor.dims()[0] * tensor.dtype().size());

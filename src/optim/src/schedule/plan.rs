@@ -78,7 +78,7 @@ impl fmt::Display for RatePlan {
 }
 
 /// A rate with at most four digits: `5e-5`, `2.778e-5`, `0`.
-pub(crate) fn short(rate: f64) -> String {
+pub fn short(rate: f64) -> String {
     if rate == 0.0 {
         return "0".to_owned();
     }

@@ -3,12 +3,12 @@
 use rayon::prelude::*;
 
 use super::{BLOCK, Pass, Prepare};
-use crate::optimizer::RmspropRule;
-use crate::optimizer::change::{Change, updated};
+use crate::RmspropRule;
+use crate::change::{Change, updated};
 
 /// RMSprop at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::optimizer) struct RmspropStep {
+pub(crate) struct RmspropStep {
     pub rate: f32,
     pub rho: f32,
     pub momentum: f32,
@@ -27,7 +27,7 @@ impl RmspropStep {
 }
 
 /// Slices of equal length. `velocity` is empty without momentum, `means` unless it is centered.
-pub(in crate::optimizer) fn rmsprop(
+pub(crate) fn rmsprop(
     weights: &mut [f32],
     velocity: &mut [f32],
     squares: &mut [f32],

@@ -3,14 +3,14 @@
 use rayon::prelude::*;
 
 use super::{AdamStep, BLOCK, Prepare};
-use crate::optimizer::LambRule;
+use crate::LambRule;
 
 /// What stands for moments that are not there yet.
 static NOTHING: [f32; BLOCK] = [0.0; BLOCK];
 
 /// LAMB at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::optimizer) struct LambStep {
+pub(crate) struct LambStep {
     /// Adam's numbers, for a trust ratio of 1.
     pub adam: AdamStep,
     /// 1 − β₁ᵗ.

@@ -12,12 +12,13 @@ use stratoscope_diagnostics::check::suggest::similar;
 use stratoscope_diagnostics::rules::InvalidArgumentValue;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
-use super::{Optimizer, bad_text, check_number};
-use crate::pattern::matches;
+use super::Optimizer;
+use super::checks::{bad_text, check_number};
+use stratoscope_bert::pattern::matches;
 
 /// Variables that share a learning rate.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Group {
+pub struct Group {
     /// `encoder layer 11`, or the pattern that its variables match.
     pub name: String,
     /// What the rate of the schedule is multiplied with.
@@ -29,7 +30,7 @@ pub(crate) struct Group {
 }
 
 /// How far each variable is below the head: 0 for what is above the encoder, 1 for its top layer, the most for the embeddings.
-pub(crate) fn depths<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<usize> {
+pub fn depths<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Vec<usize> {
     let numbers = names.clone().filter_map(layer_of);
     let layers = numbers.max().map_or(0, |last| last + 1);
     names.map(|name| depth(name, layers)).collect()
@@ -86,7 +87,7 @@ fn depth(name: &str, layers: usize) -> usize {
 
 impl Optimizer {
     /// What the rate of each variable is multiplied with, where it is not 1.
-    pub(crate) fn layer_factors(&self, variables: &[NamedParameter]) -> HashMap<ParamId, f64> {
+    pub fn layer_factors(&self, variables: &[NamedParameter]) -> HashMap<ParamId, f64> {
         let layers = layers(variables);
         let factors = variables.iter().map(|known| {
             let factor = self.factor(
@@ -119,7 +120,7 @@ impl Optimizer {
 
     /// The groups from the head down to the embeddings, at each depth first what no pattern matches, then the patterns as
     /// written; none without `layer_decay` and `rate_for`.
-    pub(crate) fn groups(&self, variables: &[NamedParameter]) -> Vec<Group> {
+    pub fn groups(&self, variables: &[NamedParameter]) -> Vec<Group> {
         if self.layer_decay.is_none() && self.rates.is_empty() {
             return Vec::new();
         }
@@ -161,7 +162,7 @@ impl Optimizer {
     }
 
     /// SC0103 for each pattern of `rate_for` that matches no variable, with names that look like it.
-    pub(crate) fn rates_for_nothing(
+    pub fn rates_for_nothing(
         &self,
         variables: &[NamedParameter],
         place: &Place,
@@ -187,7 +188,7 @@ impl Optimizer {
     }
 
     /// SC0103 for `layer_decay` of a model without encoder layers.
-    pub(crate) fn layers_missing(&self, variables: &[NamedParameter]) -> Option<Diagnostic> {
+    pub fn layers_missing(&self, variables: &[NamedParameter]) -> Option<Diagnostic> {
         let decay = self.layer_decay.filter(|_| layers(variables) == 0)?;
         let mut names: Vec<String> = variables
             .iter()

@@ -1,12 +1,12 @@
 //! Lion on slices.
 
 use super::{Pass, Prepare, with_one_kept};
-use crate::optimizer::LionRule;
-use crate::optimizer::change::Change;
+use crate::LionRule;
+use crate::change::Change;
 
 /// Lion at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::optimizer) struct LionStep {
+pub(crate) struct LionStep {
     pub rate: f32,
     pub beta_1: f32,
     pub beta_2: f32,
@@ -26,7 +26,7 @@ impl LionStep {
 }
 
 /// Slices of equal length.
-pub(in crate::optimizer) fn lion(
+pub(crate) fn lion(
     weights: &mut [f32],
     momentum: &mut [f32],
     gradients: &[f32],

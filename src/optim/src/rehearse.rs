@@ -17,7 +17,7 @@ use super::{StoredTensor, UpdateRule};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
-pub(crate) fn rehearse<M: Module>(
+pub fn rehearse<M: Module>(
     module: &M,
     gradients: &GradientsParams,
     state: &OptimizerState,

@@ -1,0 +1,3 @@
+//! Integers of any type as arguments.
+
+stratoscope_diagnostics::into_count!();
