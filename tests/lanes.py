@@ -56,7 +56,7 @@ LANES = {
     "gpu": Lane(
         "all tests on a software GPU; a short run has those named in tests/run.sh",
         (),
-        ("src/gpu", "src/bert/src/ops", "src/optim", "src/train/src/loss", "src/strategy/src/device",
+        ("src/gpu", "src/bert/src/ops", "src/optim", "src/metrics/src/loss", "src/strategy/src/device",
          "src/train/src/context/mixed_precision.rs", "src/train/tests/train/on_gpu.rs"),
     ),
     "jupyterlab": Lane(

@@ -38,8 +38,8 @@ class Mutation:
 MUTATIONS = [
     Mutation("Adam corrects the bias of its first moment", "src/optim/src/kernel/adam.rs",
              "size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,", "size: rate as f32,", ("optim",)),
-    Mutation("equal outputs at the border are among the best k", "src/train/src/metric/top_k.rs",
-             "filter(|&&output| output > own)", "filter(|&&output| output >= own)", ("train",)),
+    Mutation("equal outputs at the border are among the best k", "src/metrics/src/metric/top_k.rs",
+             "filter(|&&output| output > own)", "filter(|&&output| output >= own)", ("metrics",)),
     Mutation("29 % of 100 steps are 29 steps of warm-up", "src/optim/src/schedule/warmup_linear.rs",
              "((self.warmup * total_steps as f64) * (1.0 + f64::EPSILON)) as u64", "(self.warmup * total_steps as f64) as u64", ("optim",)),
     Mutation("gradients of micro-batches are added", "src/train/src/step/accumulated.rs",

@@ -332,4 +332,14 @@ mod tests {
             "its model is gone"
         );
     }
+
+    #[test]
+    fn every_text_of_the_table_names_something() {
+        use stratoscope_diagnostics::arguments::OPTIMIZER_NAMES;
+        assert!(
+            OPTIMIZER_NAMES
+                .iter()
+                .all(|name| name.into_optimizer().is_ok())
+        );
+    }
 }

@@ -48,8 +48,6 @@ pub mod callbacks;
 pub mod context;
 mod count;
 mod inspect;
-pub mod loss;
-pub mod metric;
 pub mod model;
 pub mod network;
 mod prepare;
@@ -66,6 +64,7 @@ pub use context::{RunContext, events, interrupt, mixed_precision, warnings};
 pub use model::{bert, build, by_hand, held, predict, sequential};
 pub use report::{counters, history, html, plot, receipt, summary, text};
 pub use step::precision;
+pub use stratoscope_metrics::{loss, metric};
 pub use stratoscope_optim as optimizer;
 pub use stratoscope_optim::schedule;
 

@@ -323,9 +323,16 @@ fn known() -> BTreeSet<String> {
     };
     let prelude = fs::read_to_string(sources.join("stratoscope/src/prelude.rs"));
     let mut known: BTreeSet<String> = words(&prelude.expect("the prelude")).into_iter().collect();
-    let mut pending: Vec<PathBuf> = ["stratoscope", "train", "strategy", "data", "bert"]
-        .map(|name| sources.join(name).join("src"))
-        .to_vec();
+    let crates = [
+        "stratoscope",
+        "train",
+        "metrics",
+        "optim",
+        "strategy",
+        "data",
+        "bert",
+    ];
+    let mut pending: Vec<PathBuf> = crates.map(|name| sources.join(name).join("src")).to_vec();
     while let Some(path) = pending.pop() {
         if Path::is_dir(&path) {
             let entries = fs::read_dir(&path).expect("a folder of sources").flatten();

@@ -13,9 +13,11 @@ use std::sync::OnceLock;
 use stratoscope_compile::facade;
 
 /// The crates whose types cells have.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 11] = [
     "stratoscope",
     "train",
+    "metrics",
+    "optim",
     "bert",
     "course",
     "data",

@@ -23,7 +23,7 @@ pub use evaluate::EvaluateArgs;
 pub use fit::FitArgs;
 pub use folder::IntoFolder;
 pub use frequency::{Frequency, IntoFrequency};
-pub use value::{IntoLoss, IntoMetric, IntoMetrics};
+pub use stratoscope_metrics::{IntoLoss, IntoMetric, IntoMetrics};
 
 pub use crate::count::{Count, IntoCount};
 pub(crate) use compiled::Compiled;

@@ -4,18 +4,20 @@
 
 mod binary_crossentropy;
 mod categorical_crossentropy;
+mod class_weights;
 mod hinge;
 mod huber;
+mod into_loss;
 mod kl_divergence;
 mod label_smoothing;
 mod labels;
 mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
-pub(crate) mod on_gpu;
-pub(crate) mod own;
+mod on_gpu;
+pub mod own;
 mod sparse_categorical_crossentropy;
-pub(crate) mod tokens;
+mod tokens;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,8 +30,10 @@ use stratoscope_gpu::sum;
 
 pub use binary_crossentropy::BinaryCrossentropy;
 pub use categorical_crossentropy::CategoricalCrossentropy;
+pub use class_weights::{ClassWeights, weighted_sum};
 pub use hinge::{Hinge, SquaredHinge};
 pub use huber::Huber;
+pub use into_loss::IntoLoss;
 pub use kl_divergence::KlDivergence;
 pub use label_smoothing::LabelSmoothing;
 pub use log_cosh::LogCosh;
@@ -114,7 +118,7 @@ impl Loss {
     ///
     /// # Shapes
     /// As [`sum`](Self::sum)
-    pub(crate) fn weighted(
+    fn weighted(
         &self,
         logits: Tensor<2>,
         labels: &Labels,
@@ -217,7 +221,7 @@ impl Loss {
     }
 
     /// Whether the labels of its two classes may be −1 and 1 too.
-    pub(crate) fn takes_signs(&self) -> bool {
+    pub fn takes_signs(&self) -> bool {
         matches!(self, Self::Hinge(_) | Self::SquaredHinge(_))
     }
 

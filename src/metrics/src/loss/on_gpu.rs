@@ -13,7 +13,7 @@ use super::Loss;
 ///
 /// # Shapes
 /// As [`Loss::sum`]
-pub(crate) fn sum(
+pub(super) fn sum(
     loss: &Loss,
     outputs: &Tensor<2>,
     labels: &Labels,
@@ -60,14 +60,14 @@ pub(crate) fn sum(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(super) mod tests {
     use burn::tensor::{Device, TensorData};
     use stratoscope_data::SpanLabels;
 
     use super::*;
     use crate::{CategoricalCrossentropy, IntoLoss, SparseCategoricalCrossentropy};
 
-    pub(crate) fn adapter() -> Option<Device> {
+    pub fn adapter() -> Option<Device> {
         stratoscope_gpu::testing::device().map(|device| device.autodiff())
     }
 
@@ -78,7 +78,7 @@ pub(crate) mod tests {
     }
 
     /// The sum and the gradient by the outputs.
-    pub(crate) fn values(
+    pub fn values(
         device: &Device,
         shape: [usize; 2],
         sum: impl Fn(Tensor<2>) -> Tensor<1>,

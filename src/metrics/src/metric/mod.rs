@@ -12,13 +12,14 @@ mod distance;
 mod entities;
 mod exact_sum;
 mod f1;
+mod into_metric;
 mod mcc;
-pub(crate) mod own;
+pub mod own;
 mod pieces;
 mod precision_recall;
 mod saved;
 mod sets;
-pub(crate) mod spans;
+pub mod spans;
 mod tallies;
 mod tally;
 mod top_k;
@@ -27,11 +28,13 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
-pub(crate) use applicability::Answers;
 use correct::accuracy_of;
-pub(crate) use correct::{correct, largest};
+
+pub use applicability::Answers;
+pub use correct::{correct, largest};
+pub use into_metric::{IntoMetric, IntoMetrics};
 pub use own::OwnMetric;
-pub(crate) use tallies::Tallies;
+pub use tallies::Tallies;
 pub use tally::{Predicted, Tally};
 
 /// What is measured. Each variant is documented at the function that makes it: what it measures, the range of its
@@ -281,7 +284,7 @@ impl Metric {
 
     /// Whether the mean of the batches' values would be another number (SC0311). What is a mean over
     /// examples is only wrong where the last batch is short.
-    pub(crate) fn needs_the_split(self) -> bool {
+    pub fn needs_the_split(self) -> bool {
         !matches!(
             self,
             Self::Accuracy | Self::Mae | Self::Mse | Self::TopKAccuracy { .. } | Self::Own(_)
@@ -289,17 +292,17 @@ impl Metric {
     }
 
     /// Whether it counts classes.
-    pub(crate) fn is_of_classes(self) -> bool {
+    pub fn is_of_classes(self) -> bool {
         !matches!(self, Self::Pearson | Self::Spearman | Self::Own(_)) && !self.is_distance()
     }
 
     /// Whether it is a distance of outputs and labels: the lower the better.
-    pub(crate) fn is_distance(self) -> bool {
+    fn is_distance(self) -> bool {
         matches!(self, Self::Mae | Self::Mse | Self::Rmse)
     }
 
     /// Whether low values are good.
-    pub(crate) fn is_low_good(self) -> bool {
+    pub fn is_low_good(self) -> bool {
         match self {
             Self::Own(metric) => metric.is_low_good(),
             Self::Perplexity => true,
@@ -349,12 +352,12 @@ impl fmt::Display for Metric {
 }
 
 /// The names of metrics.
-pub(crate) fn names(metrics: &[Metric]) -> Vec<&'static str> {
+pub fn names(metrics: &[Metric]) -> Vec<&'static str> {
     metrics.iter().map(|metric| metric.name()).collect()
 }
 
 /// The names of those of which low values are good.
-pub(crate) fn low_is_good(metrics: &[Metric]) -> Vec<&'static str> {
+pub fn low_is_good(metrics: &[Metric]) -> Vec<&'static str> {
     let low = metrics.iter().filter(|metric| metric.is_low_good());
     low.map(|metric| metric.name()).collect()
 }

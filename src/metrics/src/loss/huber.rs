@@ -23,7 +23,7 @@ impl Default for Huber {
 
 impl Huber {
     /// Whether `delta` is a finite number above 0.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         Interval::Positive.holds(self.delta)
     }
 

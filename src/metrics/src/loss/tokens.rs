@@ -11,7 +11,7 @@ use stratoscope_data::{Labels, SpanLabels, TokenLabels};
 ///
 /// # Shapes
 /// outputs [B, S·C], labels [B, S] → [N, C] and N classes
-pub(crate) fn labeled(
+pub(super) fn labeled(
     outputs: &Tensor<2>,
     labels: &TokenLabels,
 ) -> Option<(Tensor<2>, Labels, Vec<usize>)> {
@@ -38,7 +38,7 @@ pub(crate) fn labeled(
 ///
 /// # Shapes
 /// outputs [B, 2·S] → [2·B, S] and 2·B classes
-pub(crate) fn of_spans(outputs: &Tensor<2>, labels: &SpanLabels) -> (Tensor<2>, Labels) {
+pub(super) fn of_spans(outputs: &Tensor<2>, labels: &SpanLabels) -> (Tensor<2>, Labels) {
     let [rows, width] = outputs.dims();
     let outputs = outputs.clone().reshape([2 * rows, width / 2]);
     (
@@ -51,7 +51,7 @@ pub(crate) fn of_spans(outputs: &Tensor<2>, labels: &SpanLabels) -> (Tensor<2>, 
 ///
 /// # Shapes
 /// outputs [B, C], B sets → [B·C, 1], B·C numbers, C
-pub(crate) fn of_sets(outputs: &Tensor<2>, sets: &[Arc<[usize]>]) -> (Tensor<2>, Labels, usize) {
+pub(super) fn of_sets(outputs: &Tensor<2>, sets: &[Arc<[usize]>]) -> (Tensor<2>, Labels, usize) {
     let [rows, width] = outputs.dims();
     let mut truths = vec![0.0; rows * width];
     for (row, set) in sets.iter().enumerate() {
@@ -64,7 +64,7 @@ pub(crate) fn of_sets(outputs: &Tensor<2>, sets: &[Arc<[usize]>]) -> (Tensor<2>,
 }
 
 /// The loss of a batch without any token that has a class: 0, with a gradient of 0.
-pub(crate) fn nothing(outputs: &Tensor<2>) -> Tensor<1> {
+pub(super) fn nothing(outputs: &Tensor<2>) -> Tensor<1> {
     outputs.clone().sum().mul_scalar(0.0)
 }
 

@@ -15,7 +15,7 @@ pub struct LabelSmoothing<L> {
 
 impl<L> LabelSmoothing<L> {
     /// Whether the share is one.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         (0.0..1.0).contains(&self.share)
     }
 

@@ -4,7 +4,7 @@ use super::Metric;
 
 /// What the outputs of a model are to its metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answers {
+pub enum Answers {
     /// One number.
     Number,
     /// One number, by which two classes are distinguished.
@@ -36,7 +36,7 @@ impl Metric {
     }
 
     /// What is needed in its place, if it cannot measure such answers.
-    pub(crate) fn objection(self, answers: Answers) -> Option<&'static str> {
+    pub fn objection(self, answers: Answers) -> Option<&'static str> {
         match (self, answers) {
             (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
             (Self::Own(_), Answers::Set | Answers::Tokens | Answers::Span) => Some(

@@ -5,12 +5,12 @@ use super::spans::Answers;
 use super::{Tallies, Tally};
 
 /// A variable of the state of metrics: name, shape, bytes.
-pub(crate) type Counted = (&'static str, Vec<usize>, Vec<u8>);
+pub(super) type Counted = (&'static str, Vec<usize>, Vec<u8>);
 
 impl Tally {
     /// The same kind of tally with what [`state`](Tally::state) gave: `bytes` of a name. `None` for bytes that are no
     /// such state.
-    pub(crate) fn with_state<'b>(&self, bytes: impl Fn(&str) -> Option<&'b [u8]>) -> Option<Self> {
+    pub(super) fn with_state<'b>(&self, bytes: impl Fn(&str) -> Option<&'b [u8]>) -> Option<Self> {
         let mut tally = self.clone();
         if self.classes > 0 {
             tally.confusion = numbers(bytes("metrics.confusion_matrix")?, self.confusion.len())?;
@@ -79,16 +79,13 @@ fn numbers(bytes: &[u8], count: usize) -> Option<Vec<u64>> {
 
 impl Tallies {
     /// What each copy has counted.
-    pub(crate) fn states(&self) -> Vec<Vec<Counted>> {
+    pub fn states(&self) -> Vec<Vec<Counted>> {
         self.copies.iter().map(Tally::state).collect()
     }
 
     /// The same tallies with what [`Self::states`] gave: the bytes of a copy and a name. `None` for bytes that are no
     /// such state.
-    pub(crate) fn with_states<'b>(
-        &self,
-        bytes: impl Fn(usize, &str) -> Option<&'b [u8]>,
-    ) -> Option<Self> {
+    pub fn with_states<'b>(&self, bytes: impl Fn(usize, &str) -> Option<&'b [u8]>) -> Option<Self> {
         let copies = self.copies.iter().enumerate();
         let copies = copies.map(|(index, copy)| copy.with_state(|name| bytes(index, name)));
         let mut restored = self.clone();
@@ -97,7 +94,7 @@ impl Tallies {
     }
 
     /// The size of what was counted, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let states = self.copies.iter().flat_map(Tally::state);
         states.map(|(.., bytes)| bytes.len() as u64).sum()
     }

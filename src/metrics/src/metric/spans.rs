@@ -9,11 +9,11 @@ use std::ops::Range;
 use stratoscope_data::{Passage, SpanLabels, Window};
 
 /// Tokens of the longest answer.
-pub(crate) const LONGEST: usize = 30;
+const LONGEST: usize = 30;
 
 /// The best answer of each window that was answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answers {
+pub(super) struct Answers {
     records: Vec<Record>,
 }
 
@@ -43,7 +43,7 @@ struct Scores {
 
 /// The best answer in a window, and how much is said for none.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Best {
+pub struct Best {
     /// The bytes of the context.
     pub bytes: Range<usize>,
     /// The sum of both logits; −∞ where the window has no token of the context.
@@ -54,7 +54,7 @@ pub(crate) struct Best {
 
 impl Best {
     /// By the outputs of a window: S numbers for the begin, S for the end.
-    pub(crate) fn of(window: &Window, outputs: &[f32]) -> Self {
+    pub fn of(window: &Window, outputs: &[f32]) -> Self {
         let (starts, ends) = outputs.split_at(outputs.len() / 2);
         let number =
             |of: &[f32], at: usize| of.get(at).copied().map_or(f64::NEG_INFINITY, f64::from);
@@ -79,7 +79,7 @@ impl Best {
     }
 
     /// What is answered: a part of the context, or nothing.
-    pub(crate) fn said<'c>(&self, context: &'c str, may_be_none: bool) -> Option<&'c str> {
+    pub fn said<'c>(&self, context: &'c str, may_be_none: bool) -> Option<&'c str> {
         let is_none = (may_be_none && self.none > self.score) || self.score == f64::NEG_INFINITY;
         match is_none {
             true => None,
@@ -88,7 +88,7 @@ impl Best {
     }
 
     /// The best of several windows of a context; none is said as little as in the window that says it least.
-    pub(crate) fn of_windows<'b>(windows: impl Iterator<Item = &'b Self>) -> Option<Self> {
+    pub fn of_windows<'b>(windows: impl Iterator<Item = &'b Self>) -> Option<Self> {
         windows.cloned().reduce(|best, other| {
             let none = best.none.min(other.none);
             let best = if other.score > best.score {

@@ -7,7 +7,7 @@ use super::Tally;
 use super::correct::largest;
 
 /// Entities of a type: labeled, predicted, right.
-pub(crate) type OfType = [u64; 3];
+pub type OfType = [u64; 3];
 
 /// Adds the entities of a batch. `outputs` are [B, S·C].
 pub(super) fn add(counts: &mut Vec<OfType>, labels: &TokenLabels, classes: usize, outputs: &[f32]) {

@@ -113,7 +113,7 @@ impl Tally {
     }
 
     /// The same where outputs are margins, as of a hinge loss.
-    pub(crate) fn of_margins(mut self) -> Self {
+    pub fn of_margins(mut self) -> Self {
         self.of_margins = true;
         self
     }
@@ -124,7 +124,7 @@ impl Tally {
     }
 
     /// The same, with what these metrics need. `of_logits`: whether outputs are logits.
-    pub(crate) fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
+    pub fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
         let needs = |test: fn(&Metric) -> bool| metrics.iter().any(test);
         self.of_logits = of_logits;
         self.own = Means::of(metrics);
@@ -149,7 +149,7 @@ impl Tally {
 
     /// What several tallies of the same kind have counted together. Pairs come in the order of their values,
     /// so that it does not matter who counted which.
-    pub(crate) fn sum(tallies: &[Self]) -> Self {
+    pub(super) fn sum(tallies: &[Self]) -> Self {
         let mut tallies = tallies.iter();
         let mut sum = tallies.next().cloned().unwrap_or_default();
         for tally in tallies {
@@ -187,7 +187,7 @@ impl Tally {
     }
 
     /// What is kept, variable by variable: name, shape, bytes as they lie in memory.
-    pub(crate) fn state(&self) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
+    pub(super) fn state(&self) -> Vec<(&'static str, Vec<usize>, Vec<u8>)> {
         let counts = |counts: &[u64]| -> Vec<u8> {
             counts
                 .iter()

@@ -20,7 +20,7 @@ pub(super) fn accuracy_of(tally: &Tally) -> Option<f64> {
 
 /// How many rows of a batch are answered right: `outputs` are [B, C], row-major. `None` where the outputs are numbers.
 /// `threshold` is that of one output which decides between two classes.
-pub(crate) fn correct(
+pub fn correct(
     labels: &Labels,
     outputs: &[f32],
     classes: Option<usize>,
@@ -53,7 +53,7 @@ pub(crate) fn correct(
 }
 
 /// The index of the largest output, the first of equals: argmax as PyTorch and NumPy have it.
-pub(crate) fn largest(row: &[f32]) -> usize {
+pub fn largest(row: &[f32]) -> usize {
     let mut best = 0;
     for (index, value) in row.iter().enumerate() {
         if *value > row[best] {

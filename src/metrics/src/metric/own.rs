@@ -7,12 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use stratoscope_data::{Label, Labels};
-use stratoscope_diagnostics::{Diagnostic, Severity};
+use stratoscope_diagnostics::panics::panicked;
+use stratoscope_diagnostics::{Diagnostic, Severity, problem};
 
 use super::Metric;
 use super::exact_sum::ExactSum;
-use crate::panics::panicked;
-use crate::problem;
 
 /// A function as a metric, by [`Metric::mean_of`]. A copy is the same function, which is kept to the end of the program.
 #[derive(Clone, Copy)]
@@ -34,7 +33,7 @@ impl Metric {
     /// is an example. Higher is better for early stopping; [`lower_is_better`](Self::lower_is_better) says otherwise.
     ///
     /// ```
-    /// use stratoscope_train::Metric;
+    /// use stratoscope_metrics::Metric;
     /// use stratoscope_data::Label;
     ///
     /// let close = Metric::mean_of("within_half", |outputs: &[f32], label: Label| match label {
@@ -101,7 +100,7 @@ impl OwnMetric {
     }
 
     /// Why it cannot be measured, by what it makes of a label and so many outputs.
-    pub(crate) fn objection(self, outputs: usize, label: Label) -> Option<String> {
+    pub fn objection(self, outputs: usize, label: Label) -> Option<String> {
         let numbers = vec![0.5; outputs];
         let call = AssertUnwindSafe(|| (self.0.of_example)(&numbers, label));
         let panic = catch_unwind(call).err()?;
@@ -113,7 +112,7 @@ impl OwnMetric {
 }
 
 /// SC0103, as a warning, for each metric of one's own that has panicked, once.
-pub(crate) fn failures(metrics: &[Metric]) -> Vec<Diagnostic> {
+pub fn failures(metrics: &[Metric]) -> Vec<Diagnostic> {
     let failed = metrics.iter().filter_map(|metric| {
         let Metric::Own(OwnMetric(kept)) = metric else {
             return None;

@@ -8,13 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
-use stratoscope_diagnostics::Diagnostic;
+use stratoscope_diagnostics::panics::panicked;
+use stratoscope_diagnostics::{Diagnostic, problem};
 use stratoscope_render::text;
 
 use super::Loss;
 use super::labels::column;
-use crate::panics::panicked;
-use crate::problem;
 
 /// A function as a loss, by [`Loss::of_classes`] or [`Loss::of_numbers`]. A copy is the same function, which is kept to
 /// the end of the program: a model, its runs and its history all name it.
@@ -46,7 +45,7 @@ impl Loss {
     ///
     /// ```
     /// use burn::tensor::{Int, Tensor, activation::log_softmax};
-    /// use stratoscope_train::Loss;
+    /// use stratoscope_metrics::Loss;
     ///
     /// // Lin et al. 2017: what is right already counts less.
     /// let focal = Loss::of_classes("focal", |outputs: Tensor<2>, classes: Tensor<1, Int>| {
@@ -71,7 +70,7 @@ impl Loss {
     ///
     /// ```
     /// use burn::tensor::Tensor;
-    /// use stratoscope_train::Loss;
+    /// use stratoscope_metrics::Loss;
     ///
     /// // To be too low costs nine times as much as to be too high.
     /// let quantile = Loss::of_numbers("quantile", |outputs: Tensor<1>, labels: Tensor<1>| {
@@ -155,7 +154,7 @@ impl OwnLoss {
     }
 
     /// Why it cannot be trained with, by what it makes of one example and of several with so many outputs.
-    pub(crate) fn objection(self, outputs: usize) -> Option<String> {
+    pub fn objection(self, outputs: usize) -> Option<String> {
         // Not as many as outputs: a loss of each class would be taken for one of each example.
         let several = if outputs == 3 { 4 } else { 3 };
         [several, 1]
@@ -199,7 +198,7 @@ fn caught(work: impl FnOnce() -> Tensor<1>) -> Result<Tensor<1>, String> {
 ///
 /// # Errors
 /// SC0103.
-pub(crate) fn failure(loss: Loss) -> stratoscope_diagnostics::Result<()> {
+pub fn failure(loss: Loss) -> stratoscope_diagnostics::Result<()> {
     let Loss::Own(OwnLoss(kept)) = loss else {
         return Ok(());
     };
@@ -215,7 +214,7 @@ pub(crate) fn failure(loss: Loss) -> stratoscope_diagnostics::Result<()> {
 }
 
 /// SC0103 for a function that is no loss.
-pub(crate) fn refused(loss: Loss, why: String) -> Diagnostic {
+pub fn refused(loss: Loss, why: String) -> Diagnostic {
     let expects = "a function that returns the loss of each example";
     problem::bad_value("compile", "loss", loss, expects).why(why)
 }

@@ -17,7 +17,7 @@ use super::{Metric, Tally};
 
 /// One tally per copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Tallies {
+pub struct Tallies {
     pub(super) copies: Vec<Tally>,
     strategy: Option<Strategy>,
     /// The `compile!` that made it.
@@ -26,7 +26,7 @@ pub(crate) struct Tallies {
 
 impl Tallies {
     /// Nothing counted yet, by copies of `tally`, in the scope of the model's strategy.
-    pub(crate) fn new(tally: Tally, strategy: Option<&Strategy>, origin: Origin) -> Self {
+    pub fn new(tally: Tally, strategy: Option<&Strategy>, origin: Origin) -> Self {
         let record = VariableRecord::on_read("", &[], DType::U64, strategy, Origin::default());
         Self {
             copies: vec![tally; record.homes.len()],
@@ -36,24 +36,24 @@ impl Tallies {
     }
 
     /// The same at the begin of another split.
-    pub(crate) fn emptied(&self, tally: Tally) -> Self {
+    pub fn emptied(&self, tally: Tally) -> Self {
         Self::new(tally, self.strategy.as_ref(), self.origin.clone())
     }
 
     /// A replica counts its part of a batch. See [`Tally::add`].
-    pub(crate) fn add(&mut self, replica: usize, labels: &Labels, outputs: &[f32]) {
+    pub fn add(&mut self, replica: usize, labels: &Labels, outputs: &[f32]) {
         // One copy is everybody's.
         let copy = replica % self.copies.len();
         self.copies[copy].add(labels, outputs);
     }
 
     /// What all replicas have counted.
-    pub(crate) fn read(&self) -> Tally {
+    pub fn read(&self) -> Tally {
         Tally::sum(&self.copies)
     }
 
     /// A row for each variable of the state of these metrics.
-    pub(crate) fn shown(&self, report: PlacementReport, metrics: &[Metric]) -> PlacementReport {
+    pub fn shown(&self, report: PlacementReport, metrics: &[Metric]) -> PlacementReport {
         if metrics.is_empty() {
             return report;
         }
