@@ -6,9 +6,11 @@ use burn::tensor::activation::log_sigmoid;
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_diagnostics::Result;
 
+use super::criterion::{Criterion, Named, written};
 use super::labels::column;
-use super::{EPSILON, LabelSmoothing};
+use super::{EPSILON, IntoLoss, LabelSmoothing, Loss};
 
 /// Cross-entropy between labels of 0 and 1 and one output, for models with `num_labels = 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +33,48 @@ impl BinaryCrossentropy {
     }
 }
 
-impl LabelSmoothing<BinaryCrossentropy> {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl From<BinaryCrossentropy> for LabelSmoothing<BinaryCrossentropy> {
+    fn from(loss: BinaryCrossentropy) -> Self {
+        loss.label_smoothing(0.0)
+    }
+}
+
+impl IntoLoss for BinaryCrossentropy {
+    fn into_loss(self) -> Result<Loss> {
+        LabelSmoothing::from(self).into_loss()
+    }
+}
+
+impl Named for LabelSmoothing<BinaryCrossentropy> {
+    const TEXT: &'static str = "binary_crossentropy";
+
+    fn named() -> Self {
+        BinaryCrossentropy { from_logits: true }.into()
+    }
+}
+
+impl Criterion for LabelSmoothing<BinaryCrossentropy> {
+    fn name(&self) -> &'static str {
+        "BinaryCrossentropy"
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_share()
+    }
+
+    fn written(&self) -> String {
+        written(self.loss.from_logits) + &self.suffix()
+    }
+
+    fn takes_logits(&self) -> Option<bool> {
+        Some(self.loss.from_logits)
+    }
+
+    fn threshold(&self) -> Option<f64> {
+        Some(self.loss.threshold())
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let share = self.share as f32;
         let smooth = |label: f32| label * (1.0 - share) + 0.5 * share;
         let labels = column(labels, &outputs.device(), smooth)?;

@@ -6,9 +6,11 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
+use stratoscope_diagnostics::Result;
 
-use super::LabelSmoothing;
+use super::criterion::{Criterion, Named, written};
 use super::sparse_categorical_crossentropy::log_probabilities;
+use super::{IntoLoss, LabelSmoothing, Loss};
 
 /// Cross-entropy between one-hot classes and one output per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +27,48 @@ impl CategoricalCrossentropy {
     }
 }
 
-impl LabelSmoothing<CategoricalCrossentropy> {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl From<CategoricalCrossentropy> for LabelSmoothing<CategoricalCrossentropy> {
+    fn from(loss: CategoricalCrossentropy) -> Self {
+        loss.label_smoothing(0.0)
+    }
+}
+
+impl IntoLoss for CategoricalCrossentropy {
+    fn into_loss(self) -> Result<Loss> {
+        LabelSmoothing::from(self).into_loss()
+    }
+}
+
+impl Named for LabelSmoothing<CategoricalCrossentropy> {
+    const TEXT: &'static str = "categorical_crossentropy";
+
+    fn named() -> Self {
+        CategoricalCrossentropy { from_logits: true }.into()
+    }
+}
+
+impl Criterion for LabelSmoothing<CategoricalCrossentropy> {
+    fn name(&self) -> &'static str {
+        "CategoricalCrossentropy"
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_share()
+    }
+
+    fn written(&self) -> String {
+        written(self.loss.from_logits) + &self.suffix()
+    }
+
+    fn takes_logits(&self) -> Option<bool> {
+        Some(self.loss.from_logits)
+    }
+
+    fn launched(&self) -> Option<f64> {
+        self.loss.from_logits.then_some(self.share)
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
+use super::criterion::{Criterion, Named};
 use super::labels::column;
 
 /// A margin between two classes, by one output of any size: class 1 above 0. Labels are 0 and 1, of which 0
@@ -17,14 +18,54 @@ pub struct Hinge;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SquaredHinge;
 
-impl Hinge {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for Hinge {
+    const TEXT: &'static str = "hinge";
+
+    fn named() -> Self {
+        Self
+    }
+}
+
+impl Criterion for Hinge {
+    fn name(&self) -> &'static str {
+        "Hinge"
+    }
+
+    fn takes_signs(&self) -> bool {
+        true
+    }
+
+    fn threshold(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         Some(missing(outputs, labels))
     }
 }
 
-impl SquaredHinge {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for SquaredHinge {
+    const TEXT: &'static str = "squared_hinge";
+
+    fn named() -> Self {
+        Self
+    }
+}
+
+impl Criterion for SquaredHinge {
+    fn name(&self) -> &'static str {
+        "SquaredHinge"
+    }
+
+    fn takes_signs(&self) -> bool {
+        true
+    }
+
+    fn threshold(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let missing = missing(outputs, labels);
         Some(operation!("square", [missing], missing.powi_scalar(2)))
     }

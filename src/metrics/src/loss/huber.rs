@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 use stratoscope_diagnostics::arguments::Interval;
+use stratoscope_diagnostics::{Result, problem};
 
+use super::criterion::{Criterion, Named};
 use super::labels::errors;
 
 /// Squared for small errors, linear for large ones. Keras's `delta` is 1, as it is by the name `"huber"`.
@@ -21,13 +23,39 @@ impl Default for Huber {
     }
 }
 
-impl Huber {
-    /// Whether `delta` is a finite number above 0.
-    pub(super) fn is_valid(&self) -> bool {
-        Interval::Positive.holds(self.delta)
+impl Named for Huber {
+    const TEXT: &'static str = "huber";
+
+    fn named() -> Self {
+        Self::default()
+    }
+}
+
+impl Criterion for Huber {
+    fn name(&self) -> &'static str {
+        "Huber"
     }
 
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+    fn written(&self) -> String {
+        format!(" {{ delta: {:?} }}", self.delta)
+    }
+
+    fn check(&self) -> Result<()> {
+        if Interval::Positive.holds(self.delta) {
+            return Ok(());
+        }
+        let given = format!("{}{}", self.name(), self.written());
+        let expects = "a finite `delta` above 0";
+        Err(Box::new(problem::bad_value(
+            "compile", "loss", given, expects,
+        )))
+    }
+
+    fn is_regression(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let size = errors(outputs, labels).abs();
         // The part of the error up to the border, and the rest.
         let near = size.clone().clamp_max(self.delta);

@@ -3,11 +3,7 @@
 use stratoscope_diagnostics::arguments::IdentifierKind;
 use stratoscope_diagnostics::{Result, problem};
 
-use super::{
-    BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
-    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, SparseCategoricalCrossentropy,
-    SquaredHinge,
-};
+use super::Loss;
 
 /// What `compile!` takes as its loss: a type, or a text that names one.
 #[diagnostic::on_unimplemented(
@@ -29,92 +25,11 @@ impl IntoLoss for Loss {
     }
 }
 
-macro_rules! into_loss {
-    ($($loss:ident),*) => {$(
-        impl IntoLoss for $loss {
-            fn into_loss(self) -> Result<Loss> {
-                Ok(Loss::$loss(self))
-            }
-        }
-    )*};
-}
-
-into_loss!(
-    SparseCategoricalCrossentropy,
-    KlDivergence,
-    MeanSquaredError,
-    MeanAbsoluteError,
-    LogCosh,
-    Hinge,
-    SquaredHinge
-);
-
-impl IntoLoss for Huber {
-    fn into_loss(self) -> Result<Loss> {
-        if self.is_valid() {
-            return Ok(Loss::Huber(self));
-        }
-        let given = format!("Huber {{ delta: {:?} }}", self.delta);
-        let expects = "a finite `delta` above 0";
-        Err(Box::new(problem::bad_value(
-            "compile", "loss", given, expects,
-        )))
-    }
-}
-
-impl IntoLoss for CategoricalCrossentropy {
-    fn into_loss(self) -> Result<Loss> {
-        LabelSmoothing::from(self).into_loss()
-    }
-}
-
-impl IntoLoss for BinaryCrossentropy {
-    fn into_loss(self) -> Result<Loss> {
-        LabelSmoothing::from(self).into_loss()
-    }
-}
-
-impl IntoLoss for LabelSmoothing<CategoricalCrossentropy> {
-    fn into_loss(self) -> Result<Loss> {
-        smoothed(self, Loss::CategoricalCrossentropy)
-    }
-}
-
-impl IntoLoss for LabelSmoothing<BinaryCrossentropy> {
-    fn into_loss(self) -> Result<Loss> {
-        smoothed(self, Loss::BinaryCrossentropy)
-    }
-}
-
-fn smoothed<L>(loss: LabelSmoothing<L>, build: impl Fn(LabelSmoothing<L>) -> Loss) -> Result<Loss> {
-    if loss.is_valid() {
-        return Ok(build(loss));
-    }
-    let (given, expects) = (loss.share, "a share from 0, below 1");
-    let given = format!("….label_smoothing({given})");
-    Err(Box::new(problem::bad_value(
-        "compile", "loss", given, expects,
-    )))
-}
-
 impl IntoLoss for &str {
     /// A cross-entropy or a divergence that is named by a text takes logits, unlike Keras's.
     fn into_loss(self) -> Result<Loss> {
-        match IdentifierKind::Loss.canonical(self).unwrap_or(self) {
-            "sparse_categorical_crossentropy" => {
-                SparseCategoricalCrossentropy { from_logits: true }.into_loss()
-            }
-            "categorical_crossentropy" => CategoricalCrossentropy { from_logits: true }.into_loss(),
-            "binary_crossentropy" => BinaryCrossentropy { from_logits: true }.into_loss(),
-            "kl_divergence" => KlDivergence { from_logits: true }.into_loss(),
-            "mean_squared_error" => MeanSquaredError.into_loss(),
-            "mean_absolute_error" => MeanAbsoluteError.into_loss(),
-            "huber" => Huber::default().into_loss(),
-            "log_cosh" => LogCosh.into_loss(),
-            "hinge" => Hinge.into_loss(),
-            "squared_hinge" => SquaredHinge.into_loss(),
-            _ => Err(problem::unknown_loss(self)),
-        }
+        let text = IdentifierKind::Loss.canonical(self).unwrap_or(self);
+        Loss::named(text).ok_or_else(|| problem::unknown_loss(self))
     }
 }
 
@@ -127,6 +42,7 @@ impl IntoLoss for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{CategoricalCrossentropy, Huber, MeanAbsoluteError, MeanSquaredError};
 
     #[test]
     fn texts_are_resolved_or_refused() {

@@ -8,6 +8,7 @@ use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
 use super::EPSILON;
+use super::criterion::{Criterion, Named, written};
 
 /// Kullback and Leibler's divergence of the label's distribution from that of the outputs. For class numbers
 /// it is the cross-entropy but for rounding; it is here for programs that name it.
@@ -17,8 +18,28 @@ pub struct KlDivergence {
     pub from_logits: bool,
 }
 
-impl KlDivergence {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for KlDivergence {
+    const TEXT: &'static str = "kl_divergence";
+
+    fn named() -> Self {
+        Self { from_logits: true }
+    }
+}
+
+impl Criterion for KlDivergence {
+    fn name(&self) -> &'static str {
+        "KlDivergence"
+    }
+
+    fn written(&self) -> String {
+        written(self.from_logits)
+    }
+
+    fn takes_logits(&self) -> Option<bool> {
+        Some(self.from_logits)
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.

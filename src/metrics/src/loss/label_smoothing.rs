@@ -1,8 +1,8 @@
 //! Labels that are less sure of themselves than 0 and 1. Source: Szegedy et al. 2016, section 7; Keras
 //! argument `label_smoothing`.
 
-use super::{BinaryCrossentropy, CategoricalCrossentropy};
 use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::{Result, problem};
 
 /// A loss with smoothed labels, made by its `label_smoothing(share)`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,9 +14,18 @@ pub struct LabelSmoothing<L> {
 }
 
 impl<L> LabelSmoothing<L> {
-    /// Whether the share is one.
-    pub(super) fn is_valid(&self) -> bool {
-        (0.0..1.0).contains(&self.share)
+    /// SC0103 for a share that is none.
+    pub(super) fn check_share(&self) -> Result<()> {
+        if (0.0..1.0).contains(&self.share) {
+            return Ok(());
+        }
+        let given = format!("….label_smoothing({})", self.share);
+        Err(Box::new(problem::bad_value(
+            "compile",
+            "loss",
+            given,
+            "a share from 0, below 1",
+        )))
     }
 
     /// As it is written after the loss; nothing where nothing is smoothed.
@@ -25,17 +34,5 @@ impl<L> LabelSmoothing<L> {
             0.0 => String::new(),
             share => format!(".label_smoothing({share})"),
         }
-    }
-}
-
-impl From<CategoricalCrossentropy> for LabelSmoothing<CategoricalCrossentropy> {
-    fn from(loss: CategoricalCrossentropy) -> Self {
-        loss.label_smoothing(0.0)
-    }
-}
-
-impl From<BinaryCrossentropy> for LabelSmoothing<BinaryCrossentropy> {
-    fn from(loss: BinaryCrossentropy) -> Self {
-        loss.label_smoothing(0.0)
     }
 }

@@ -6,14 +6,31 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
+use super::criterion::{Criterion, Named};
 use super::labels::errors;
 
 /// About `½ e²` for small errors and `|e| − ln 2` for large ones, smooth in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCosh;
 
-impl LogCosh {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for LogCosh {
+    const TEXT: &'static str = "log_cosh";
+
+    fn named() -> Self {
+        Self
+    }
+}
+
+impl Criterion for LogCosh {
+    fn name(&self) -> &'static str {
+        "LogCosh"
+    }
+
+    fn is_regression(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let errors = errors(outputs, labels);
         // Keras's e + softplus(−2e) − ln 2, where softplus(−2e) is −log sigmoid(2e).
         let softplus = operation!("softplus", [errors = errors.clone()], {

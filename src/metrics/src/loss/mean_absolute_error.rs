@@ -5,14 +5,31 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
+use super::criterion::{Criterion, Named};
 use super::labels::errors;
 
 /// Distance between one output and a number. Far errors pull no more than near ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeanAbsoluteError;
 
-impl MeanAbsoluteError {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for MeanAbsoluteError {
+    const TEXT: &'static str = "mean_absolute_error";
+
+    fn named() -> Self {
+        Self
+    }
+}
+
+impl Criterion for MeanAbsoluteError {
+    fn name(&self) -> &'static str {
+        "MeanAbsoluteError"
+    }
+
+    fn is_regression(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let errors = errors(outputs, labels);
         Some(operation!("absolute value", [errors], errors.abs()))
     }

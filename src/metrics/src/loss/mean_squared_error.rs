@@ -5,14 +5,31 @@ use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
+use super::criterion::{Criterion, Named};
 use super::labels::errors;
 
 /// Squared distance between one output and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeanSquaredError;
 
-impl MeanSquaredError {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for MeanSquaredError {
+    const TEXT: &'static str = "mean_squared_error";
+
+    fn named() -> Self {
+        Self
+    }
+}
+
+impl Criterion for MeanSquaredError {
+    fn name(&self) -> &'static str {
+        "MeanSquaredError"
+    }
+
+    fn is_regression(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let errors = errors(outputs, labels);
         Some(operation!("square", [errors], errors.powi_scalar(2)))
     }

@@ -1,16 +1,20 @@
 //! Losses. Every loss here is a **sum** over examples; `fit` divides by the number of examples of
 //! the whole optimizer step, so that replicas, micro-batches and short batches add up to the same
 //! mean, example by example. Keras argument: `loss`.
+//!
+//! A loss is a file with an implementation of `Criterion`, and a row in `list.rs`.
 
 mod binary_crossentropy;
 mod categorical_crossentropy;
 mod class_weights;
+mod criterion;
 mod hinge;
 mod huber;
 mod into_loss;
 mod kl_divergence;
 mod label_smoothing;
 mod labels;
+mod list;
 mod log_cosh;
 mod mean_absolute_error;
 mod mean_squared_error;
@@ -23,7 +27,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use burn::tensor::{Tensor, TensorData};
-use serde::{Deserialize, Serialize};
 use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 use stratoscope_gpu::sum;
@@ -36,6 +39,7 @@ pub use huber::Huber;
 pub use into_loss::IntoLoss;
 pub use kl_divergence::KlDivergence;
 pub use label_smoothing::LabelSmoothing;
+pub use list::Loss;
 pub use log_cosh::LogCosh;
 pub use mean_absolute_error::MeanAbsoluteError;
 pub use mean_squared_error::MeanSquaredError;
@@ -65,44 +69,6 @@ fn class_of(labels: &Labels, row: usize) -> Option<usize> {
         Labels::Values(values) => values.get(row).map(|value| value.round() as usize),
         Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_) => None,
     }
-}
-
-/// What is minimized.
-///
-/// The variants give the loss of one row: an example, a word or token that has a class, the begin or the end of an
-/// answer, or one of several labels. p is a probability that the model gives, y the label and e the error, output −
-/// label. Logarithms are natural, so that cross-entropies and divergences are in nats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Loss {
-    /// −log p(y), for a class y given by its index. See [`SparseCategoricalCrossentropy`].
-    SparseCategoricalCrossentropy(SparseCategoricalCrossentropy),
-    /// −Σ y log p over the C classes, for a class as a one-hot row y. Smoothing by s replaces y by y (1 − s) + s / C
-    /// (Szegedy et al. 2016, section 7). See [`CategoricalCrossentropy`].
-    CategoricalCrossentropy(LabelSmoothing<CategoricalCrossentropy>),
-    /// −y log p − (1 − y) log (1 − p), for y of 0 or 1 and the probability p of class 1 by one output. Smoothing by s
-    /// replaces y by y (1 − s) + s / 2. See [`BinaryCrossentropy`].
-    BinaryCrossentropy(LabelSmoothing<BinaryCrossentropy>),
-    /// e², in the square of the label's unit. See [`MeanSquaredError`].
-    MeanSquaredError(MeanSquaredError),
-    /// |e|, in the label's unit. See [`MeanAbsoluteError`].
-    MeanAbsoluteError(MeanAbsoluteError),
-    /// ½ e² where |e| ≤ `delta`, `delta` (|e| − ½ `delta`) beyond; in the square of the label's unit, as `delta` has
-    /// the label's unit. See [`Huber`].
-    Huber(Huber),
-    /// log cosh e. It has no unit and depends on that of the label: about ½ e² for small errors, |e| − log 2 for large
-    /// ones. See [`LogCosh`].
-    LogCosh(LogCosh),
-    /// Σ y log (y / p) over the classes, for a class as a one-hot row y whose zeros are replaced by 1e-7, as in Keras.
-    /// See [`KlDivergence`].
-    KlDivergence(KlDivergence),
-    /// max(0, 1 − y · output), for y of −1 or 1; without a unit. See [`Hinge`].
-    Hinge(Hinge),
-    /// max(0, 1 − y · output)², for y of −1 or 1; without a unit. See [`SquaredHinge`].
-    SquaredHinge(SquaredHinge),
-    /// What a function returns, made by [`Loss::of_classes`] or [`Loss::of_numbers`]. The function cannot be sent to
-    /// another process.
-    #[serde(skip)]
-    Own(OwnLoss),
 }
 
 impl Loss {
@@ -161,7 +127,7 @@ impl Loss {
             _ => (logits, Cow::Borrowed(labels), None),
         };
         let device = outputs.device();
-        let Some(rows) = self.rows(outputs, &labels) else {
+        let Some(rows) = self.criterion().rows(outputs, &labels) else {
             return Tensor::zeros([1], &device);
         };
         let rows = match weight {
@@ -183,36 +149,9 @@ impl Loss {
         }
     }
 
-    /// The loss of each example, as numbers that add up to it; `None` without labels of its kind.
-    ///
-    /// # Shapes
-    /// outputs [B, C], B labels → [B, C] or [B, 1]
-    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
-        match self {
-            Self::SparseCategoricalCrossentropy(loss) => loss.rows(outputs, labels),
-            Self::CategoricalCrossentropy(loss) => loss.rows(outputs, labels),
-            Self::BinaryCrossentropy(loss) => loss.rows(outputs, labels),
-            Self::MeanSquaredError(loss) => loss.rows(outputs, labels),
-            Self::MeanAbsoluteError(loss) => loss.rows(outputs, labels),
-            Self::Huber(loss) => loss.rows(outputs, labels),
-            Self::LogCosh(loss) => loss.rows(outputs, labels),
-            Self::KlDivergence(loss) => loss.rows(outputs, labels),
-            Self::Hinge(loss) => loss.rows(outputs, labels),
-            Self::SquaredHinge(loss) => loss.rows(outputs, labels),
-            Self::Own(loss) => loss.rows(outputs, labels),
-        }
-    }
-
     /// Whether it wants numbers instead of classes.
     pub fn is_regression(&self) -> bool {
-        match self {
-            Self::MeanSquaredError(_)
-            | Self::MeanAbsoluteError(_)
-            | Self::Huber(_)
-            | Self::LogCosh(_) => true,
-            Self::Own(loss) => loss.is_regression(),
-            _ => false,
-        }
+        self.criterion().is_regression()
     }
 
     /// Whether it wants one output that decides between two classes.
@@ -222,60 +161,28 @@ impl Loss {
 
     /// Whether the labels of its two classes may be −1 and 1 too.
     pub fn takes_signs(&self) -> bool {
-        matches!(self, Self::Hinge(_) | Self::SquaredHinge(_))
+        self.criterion().takes_signs()
     }
 
     /// Whether the outputs are logits; `None` where there is no such choice.
     pub fn from_logits(&self) -> Option<bool> {
-        match self {
-            Self::SparseCategoricalCrossentropy(loss) => Some(loss.from_logits),
-            Self::CategoricalCrossentropy(smoothed) => Some(smoothed.loss.from_logits),
-            Self::BinaryCrossentropy(smoothed) => Some(smoothed.loss.from_logits),
-            Self::KlDivergence(loss) => Some(loss.from_logits),
-            _ => None,
-        }
+        self.criterion().takes_logits()
     }
 
     /// Where one output decides between two classes: the value above which it is class 1.
     pub fn threshold(&self) -> Option<f64> {
-        match self {
-            Self::BinaryCrossentropy(smoothed) => Some(smoothed.loss.threshold()),
-            Self::Hinge(_) | Self::SquaredHinge(_) => Some(0.0),
-            _ => None,
-        }
+        self.criterion().threshold()
     }
 
     /// What the user calls it: `SparseCategoricalCrossentropy`.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::SparseCategoricalCrossentropy(_) => "SparseCategoricalCrossentropy",
-            Self::CategoricalCrossentropy(_) => "CategoricalCrossentropy",
-            Self::BinaryCrossentropy(_) => "BinaryCrossentropy",
-            Self::MeanSquaredError(_) => "MeanSquaredError",
-            Self::MeanAbsoluteError(_) => "MeanAbsoluteError",
-            Self::Huber(_) => "Huber",
-            Self::LogCosh(_) => "LogCosh",
-            Self::KlDivergence(_) => "KlDivergence",
-            Self::Hinge(_) => "Hinge",
-            Self::SquaredHinge(_) => "SquaredHinge",
-            Self::Own(loss) => loss.name(),
-        }
+        self.criterion().name()
     }
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        if let Some(from_logits) = self.from_logits() {
-            write!(f, " {{ from_logits: {from_logits} }}")?;
-        }
-        if let Self::Huber(Huber { delta }) = self {
-            write!(f, " {{ delta: {delta:?} }}")?;
-        }
-        f.write_str(&match self {
-            Self::CategoricalCrossentropy(smoothed) => smoothed.suffix(),
-            Self::BinaryCrossentropy(smoothed) => smoothed.suffix(),
-            _ => String::new(),
-        })
+        let loss = self.criterion();
+        write!(f, "{}{}", loss.name(), loss.written())
     }
 }

@@ -19,11 +19,7 @@ pub(super) fn sum(
     labels: &Labels,
     weight: impl Fn(usize, usize) -> f32,
 ) -> Option<Tensor<1>> {
-    let smoothing = match loss {
-        Loss::SparseCategoricalCrossentropy(loss) if loss.from_logits => 0.0,
-        Loss::CategoricalCrossentropy(smoothed) if smoothed.loss.from_logits => smoothed.share,
-        _ => return None,
-    };
+    let smoothing = loss.criterion().launched()?;
     if taps::is_by_operation() || !takes(outputs) {
         return None;
     }

@@ -13,6 +13,7 @@ use stratoscope_diagnostics::{Diagnostic, problem};
 use stratoscope_render::text;
 
 use super::Loss;
+use super::criterion::Criterion;
 use super::labels::column;
 
 /// A function as a loss, by [`Loss::of_classes`] or [`Loss::of_numbers`]. A copy is the same function, which is kept to
@@ -98,30 +99,6 @@ impl OwnLoss {
         }))))
     }
 
-    /// What the user calls it.
-    pub(super) fn name(self) -> &'static str {
-        &self.0.name
-    }
-
-    /// Whether it is of numbers.
-    pub(super) fn is_regression(self) -> bool {
-        matches!(self.0.compute, Compute::Numbers(_))
-    }
-
-    /// The loss of each example, `[B, 1]`; not numbers where the function has failed, which [`failure`] tells.
-    pub(super) fn rows(self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
-        let losses = match self.each(outputs.clone(), labels)? {
-            Ok(losses) => losses,
-            Err(said) => {
-                let mut failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.get_or_insert(said);
-                let rows: Tensor<1> = outputs.sum_dim(1).squeeze_dim(1);
-                rows.mul_scalar(f32::NAN)
-            }
-        };
-        Some(losses.unsqueeze_dim(1))
-    }
-
     /// The loss of each example, or why there is none; `None` for labels of another kind.
     fn each(self, outputs: Tensor<2>, labels: &Labels) -> Option<Result<Tensor<1>, String>> {
         const OPERATION: &str = "loss of one's own";
@@ -185,6 +162,30 @@ impl OwnLoss {
             Some(_) => None,
             None => Some("it does not depend on the outputs by operations of tensors".to_owned()),
         }
+    }
+}
+
+impl Criterion for OwnLoss {
+    fn name(&self) -> &'static str {
+        &self.0.name
+    }
+
+    /// The loss of each example, `[B, 1]`; not numbers where the function has failed, which [`failure`] tells.
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+        let losses = match self.each(outputs.clone(), labels)? {
+            Ok(losses) => losses,
+            Err(said) => {
+                let mut failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(said);
+                let rows: Tensor<1> = outputs.sum_dim(1).squeeze_dim(1);
+                rows.mul_scalar(f32::NAN)
+            }
+        };
+        Some(losses.unsqueeze_dim(1))
+    }
+
+    fn is_regression(&self) -> bool {
+        matches!(self.0.compute, Compute::Numbers(_))
     }
 }
 

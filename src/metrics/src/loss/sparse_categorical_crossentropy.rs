@@ -7,6 +7,7 @@ use stratoscope_bert::operation;
 use stratoscope_data::Labels;
 
 use super::EPSILON;
+use super::criterion::{Criterion, Named, written};
 
 /// Cross-entropy between classes given by index and one output per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +17,32 @@ pub struct SparseCategoricalCrossentropy {
     pub from_logits: bool,
 }
 
-impl SparseCategoricalCrossentropy {
-    pub(super) fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
+impl Named for SparseCategoricalCrossentropy {
+    const TEXT: &'static str = "sparse_categorical_crossentropy";
+
+    fn named() -> Self {
+        Self { from_logits: true }
+    }
+}
+
+impl Criterion for SparseCategoricalCrossentropy {
+    fn name(&self) -> &'static str {
+        "SparseCategoricalCrossentropy"
+    }
+
+    fn written(&self) -> String {
+        written(self.from_logits)
+    }
+
+    fn takes_logits(&self) -> Option<bool> {
+        Some(self.from_logits)
+    }
+
+    fn launched(&self) -> Option<f64> {
+        self.from_logits.then_some(0.0)
+    }
+
+    fn rows(&self, outputs: Tensor<2>, labels: &Labels) -> Option<Tensor<2>> {
         let [rows, classes] = outputs.dims();
         let Labels::Classes(labels) = labels else {
             // `fit` has checked the labels; a value is the index of its class.
