@@ -30,8 +30,5 @@ pub use loss::{
     LabelSmoothing, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss,
     SparseCategoricalCrossentropy, SquaredHinge,
 };
-pub use metric::{
-    IntoMetric, IntoMetrics, Metric, OwnMetric, accuracy, answer_f1, auc, entity_f1,
-    entity_precision, entity_recall, exact_match, f1, keras_auc, macro_f1, mae, mcc, micro_f1, mse,
-    pearson, perplexity, precision, recall, rmse, spearman, top_k_accuracy,
-};
+pub use metric::list::*;
+pub use metric::{IntoMetric, IntoMetrics, OwnMetric};

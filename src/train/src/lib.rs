@@ -92,11 +92,7 @@ pub use loss::{
     LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss, SparseCategoricalCrossentropy,
     SquaredHinge,
 };
-pub use metric::{
-    Metric, accuracy, answer_f1, auc, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
-    spearman, top_k_accuracy,
-};
+pub use metric::list::*;
 pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;

@@ -21,80 +21,65 @@ pub enum Answers {
     Set,
 }
 
+/// Whether a metric can measure answers of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It can.
+    Yes,
+    /// It cannot, for the reason that every other metric has that cannot.
+    No,
+    /// It cannot, and this is needed in its place.
+    Instead(&'static str),
+}
+
+impl Fit {
+    /// Whether it can.
+    pub(super) fn when(can: bool) -> Self {
+        if can { Self::Yes } else { Self::No }
+    }
+
+    /// Of a metric of two classes, F1 but for its words.
+    pub(super) fn of_two_classes(answers: Answers, instead: &'static str) -> Self {
+        match answers {
+            Answers::TwoClasses | Answers::Classes(2) => Self::Yes,
+            Answers::Classes(_) => Self::Instead(instead),
+            _ => Self::No,
+        }
+    }
+}
+
+impl Answers {
+    /// Whether each is one class of several.
+    pub(super) fn are_classes(self) -> bool {
+        matches!(self, Self::TwoClasses | Self::Classes(_))
+    }
+
+    /// What is needed in place of a metric that cannot measure such answers.
+    fn instead(self) -> &'static str {
+        match self {
+            Self::Number => "a metric of numbers: `mae()`, `rmse()`, `pearson()` or `spearman()`",
+            Self::TwoClasses | Self::Classes(_) => {
+                "a metric of classes: `accuracy()` or `macro_f1()`"
+            }
+            Self::Words => {
+                "`entity_f1()`, `entity_precision()`, `entity_recall()` or `accuracy()`: a word has a tag"
+            }
+            Self::Span => "`exact_match()` or `answer_f1()`: the answer is a part of a text",
+            Self::Tokens => "`perplexity()` or `accuracy()`: a hidden token is predicted",
+            Self::Set => {
+                "`micro_f1()`, `macro_f1()`, `accuracy()` or `exact_match()`: a text has any of several labels"
+            }
+        }
+    }
+}
+
 impl Metric {
-    /// Whether it is of answers in texts.
-    fn is_of_spans(self) -> bool {
-        matches!(self, Self::ExactMatch | Self::AnswerF1)
-    }
-
-    /// Whether it is of entities.
-    fn is_of_entities(self) -> bool {
-        matches!(
-            self,
-            Self::EntityF1 | Self::EntityPrecision | Self::EntityRecall
-        )
-    }
-
     /// What is needed in its place, if it cannot measure such answers.
     pub fn objection(self, answers: Answers) -> Option<&'static str> {
-        match (self, answers) {
-            (Self::TopKAccuracy { k: 0 }, _) => Some("`k` ≥ 1"),
-            (Self::Own(_), Answers::Set | Answers::Tokens | Answers::Span) => Some(
-                "a metric of this head: `Metric::mean_of` is of classes, numbers, and tags of words",
-            ),
-            (Self::Own(_), _) => None,
-            (Self::Accuracy | Self::ExactMatch | Self::MacroF1 | Self::MicroF1, Answers::Set) => {
-                None
-            }
-            (_, Answers::Set) => Some(
-                "`micro_f1()`, `macro_f1()`, `accuracy()` or `exact_match()`: a text has any of several labels",
-            ),
-            (Self::MicroF1, _) => Some(
-                "another metric: `micro_f1` is of several labels a text (`from_pretrained_multi_label`)",
-            ),
-            (Self::Accuracy | Self::Perplexity, Answers::Tokens) => None,
-            (_, Answers::Tokens) => {
-                Some("`perplexity()` or `accuracy()`: a hidden token is predicted")
-            }
-            (Self::Perplexity, _) => {
-                Some("another metric: perplexity is of hidden tokens (`BertForMaskedLM`)")
-            }
-            (_, Answers::Span) if self.is_of_spans() => None,
-            (_, Answers::Span) => {
-                Some("`exact_match()` or `answer_f1()`: the answer is a part of a text")
-            }
-            (_, Answers::Words) if self.is_of_entities() => None,
-            (
-                Self::Accuracy | Self::MacroF1 | Self::Mcc | Self::TopKAccuracy { .. },
-                Answers::Words,
-            ) => None,
-            (_, Answers::Words) => Some(
-                "`entity_f1()`, `entity_precision()`, `entity_recall()` or `accuracy()`: a word has a tag",
-            ),
-            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_entities() => Some(
-                "a metric of classes: entities are made of tags of words (`BertForTokenClassification`)",
-            ),
-            (Self::TopKAccuracy { .. }, Answers::TwoClasses) => {
-                Some("`accuracy()`, as one output decides between two classes")
-            }
-            (_, Answers::TwoClasses | Answers::Classes(_)) if self.is_of_spans() => Some(
-                "a metric of classes: answers in texts are those of `BertForQuestionAnswering`",
-            ),
-            (_, Answers::Number) if self.is_of_classes() => {
-                Some("a metric of numbers: `mae()`, `rmse()`, `pearson()` or `spearman()`")
-            }
-            (_, Answers::TwoClasses) if self.is_distance() => None,
-            (_, Answers::TwoClasses | Answers::Classes(_)) if !self.is_of_classes() => {
-                Some("a metric of classes: `accuracy()` or `macro_f1()`")
-            }
-            (_, Answers::Classes(2)) => None,
-            (Self::F1, Answers::Classes(_)) => {
-                Some("`macro_f1()`, as there are more than two classes")
-            }
-            (Self::Precision | Self::Recall | Self::Auc | Self::KerasAuc, Answers::Classes(_)) => {
-                Some("`macro_f1()` or `accuracy()`: it is of two classes, and there are more")
-            }
-            _ => None,
+        match self.ask(|metric| metric.fit(answers)) {
+            Fit::Yes => None,
+            Fit::No => Some(answers.instead()),
+            Fit::Instead(words) => Some(words),
         }
     }
 }

@@ -10,6 +10,11 @@
 //! `curve="ROC"`, `summation_method="interpolation"`), and `keras/src/metrics/metrics_utils.py`,
 //! `_update_confusion_matrix_variables_optimized`.
 
+use super::Tally;
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
+use super::precision_recall::INSTEAD;
+
 /// Thresholds of the curve: −ε, 1/199, 2/199, … 198/199, 1 + ε.
 pub(super) const THRESHOLDS: usize = 200;
 
@@ -61,7 +66,7 @@ impl Scores {
 
 /// The exact area, of labels and scores: a label above ½ is class 1. A score that is not finite says nothing. Undefined if one
 /// of the classes is missing.
-pub(super) fn exact(pairs: &[(f64, f64)]) -> Option<f64> {
+fn exact(pairs: &[(f64, f64)]) -> Option<f64> {
     let finite = pairs.iter().filter(|(_, score)| score.is_finite());
     let mut scored: Vec<(f64, bool)> = finite.map(|&(label, score)| (score, label > 0.5)).collect();
     // A stable sort takes the two ordered runs of a tally as they are.
@@ -80,7 +85,7 @@ pub(super) fn exact(pairs: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// Keras's area. Undefined if one of the classes is missing. (Keras says 0.)
-pub(super) fn of(scores: &Scores) -> Option<f64> {
+fn of(scores: &Scores) -> Option<f64> {
     let totals = scores
         .counts
         .each_ref()
@@ -100,6 +105,52 @@ pub(super) fn of(scores: &Scores) -> Option<f64> {
         area += width * (above[1] + before[1]) as f64;
     }
     Some(area / (2.0 * totals[0] as f64 * totals[1] as f64))
+}
+
+/// [`auc`](super::auc()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Auc;
+
+impl Measure for Auc {
+    fn name(&self) -> &'static str {
+        "auc"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        exact(tally.pairs())
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::of_two_classes(answers, INSTEAD)
+    }
+
+    fn prepare(&self, tally: &mut Tally) {
+        tally.keeps_pairs |= tally.classes() == 2;
+    }
+}
+
+/// [`keras_auc`](super::keras_auc()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KerasAuc;
+
+impl Measure for KerasAuc {
+    fn name(&self) -> &'static str {
+        "keras_auc"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        tally.scores().and_then(of)
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::of_two_classes(answers, INSTEAD)
+    }
+
+    fn prepare(&self, tally: &mut Tally) {
+        if tally.classes() == 2 {
+            tally.scores = Some(Box::default());
+        }
+    }
 }
 
 #[cfg(test)]

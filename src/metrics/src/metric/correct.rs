@@ -2,10 +2,12 @@
 
 use stratoscope_data::Labels;
 
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
 use super::{Tally, ratio};
 
 /// The share of right answers; `None` of none.
-pub(super) fn accuracy_of(tally: &Tally) -> Option<f64> {
+fn accuracy_of(tally: &Tally) -> Option<f64> {
     if let Some(pieces) = &tally.pieces {
         return pieces.accuracy();
     }
@@ -61,4 +63,26 @@ pub fn largest(row: &[f32]) -> usize {
         }
     }
     best
+}
+
+/// [`accuracy`](super::accuracy()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accuracy;
+
+impl Measure for Accuracy {
+    fn name(&self) -> &'static str {
+        "accuracy"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        accuracy_of(tally)
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::when(!matches!(answers, Answers::Number | Answers::Span))
+    }
+
+    fn needs_the_split(&self) -> bool {
+        false
+    }
 }

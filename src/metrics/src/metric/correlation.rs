@@ -1,10 +1,12 @@
 //! Pearson's and Spearman's correlation of labels and outputs, over the whole split: the mean of
 //! the batches' correlations is another number.
 
-use super::ratio;
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
+use super::{Tally, ratio};
 
 /// Pearson's r; undefined if one side does not vary.
-pub(super) fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
+fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     let count = pairs.len() as f64;
     let mean = |side: fn(&(f64, f64)) -> f64| pairs.iter().map(side).sum::<f64>() / count;
     let (x_mean, y_mean) = (mean(|pair| pair.0), mean(|pair| pair.1));
@@ -19,7 +21,7 @@ pub(super) fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// Pearson's r of the ranks.
-pub(super) fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let labels = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
     let outputs = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
     pearson(&labels.into_iter().zip(outputs).collect::<Vec<_>>())
@@ -41,4 +43,48 @@ fn ranks(values: &[f64]) -> Vec<f64> {
         start = end;
     }
     ranks
+}
+
+/// [`pearson`](super::pearson()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pearson;
+
+impl Measure for Pearson {
+    fn name(&self) -> &'static str {
+        "pearson"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        pearson(tally.pairs())
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::when(answers == Answers::Number)
+    }
+
+    fn is_of_classes(&self) -> bool {
+        false
+    }
+}
+
+/// [`spearman`](super::spearman()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spearman;
+
+impl Measure for Spearman {
+    fn name(&self) -> &'static str {
+        "spearman"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        spearman(tally.pairs())
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::when(answers == Answers::Number)
+    }
+
+    fn is_of_classes(&self) -> bool {
+        false
+    }
 }

@@ -4,7 +4,9 @@
 use stratoscope_data::{TagScheme, TokenLabels};
 
 use super::Tally;
+use super::applicability::{Answers, Fit};
 use super::correct::largest;
+use super::measure::Measure;
 
 /// Entities of a type: labeled, predicted, right.
 pub type OfType = [u64; 3];
@@ -65,19 +67,19 @@ fn all(tally: &Tally) -> [f64; 3] {
 }
 
 /// The share of predicted entities that are right; 0 where none is predicted and there are some, as seqeval has it.
-pub(super) fn precision(tally: &Tally) -> Option<f64> {
+fn precision(tally: &Tally) -> Option<f64> {
     let [labeled, predicted, right] = all(tally);
     share(right, predicted, labeled)
 }
 
 /// The share of entities that are found; 0 where there is none and some are predicted.
-pub(super) fn recall(tally: &Tally) -> Option<f64> {
+fn recall(tally: &Tally) -> Option<f64> {
     let [labeled, predicted, right] = all(tally);
     share(right, labeled, predicted)
 }
 
 /// The harmonic mean of both.
-pub(super) fn f1(tally: &Tally) -> Option<f64> {
+fn f1(tally: &Tally) -> Option<f64> {
     let [labeled, predicted, right] = all(tally);
     super::ratio(2.0 * right, labeled + predicted)
 }
@@ -87,6 +89,50 @@ fn share(right: f64, of: f64, other: f64) -> Option<f64> {
         (0.0, 0.0) => None,
         (0.0, _) => Some(0.0),
         _ => Some(right / of),
+    }
+}
+
+/// A share of the entities.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entities {
+    name: &'static str,
+    of: fn(&Tally) -> Option<f64>,
+}
+
+/// [`entity_f1`](super::entity_f1()).
+pub(super) const F1: Entities = Entities {
+    name: "entity_f1",
+    of: f1,
+};
+
+/// [`entity_precision`](super::entity_precision()).
+pub(super) const PRECISION: Entities = Entities {
+    name: "entity_precision",
+    of: precision,
+};
+
+/// [`entity_recall`](super::entity_recall()).
+pub(super) const RECALL: Entities = Entities {
+    name: "entity_recall",
+    of: recall,
+};
+
+impl Measure for Entities {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        (self.of)(tally)
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        if answers.are_classes() {
+            return Fit::Instead(
+                "a metric of classes: entities are made of tags of words (`BertForTokenClassification`)",
+            );
+        }
+        Fit::when(answers == Answers::Words)
     }
 }
 

@@ -2,10 +2,12 @@
 //! Source: Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation
 //! coefficient", formula 8.
 
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
 use super::{Tally, ratio};
 
 /// Undefined if all labels, or all predictions, are of one class.
-pub(super) fn of(tally: &Tally) -> Option<f64> {
+fn of(tally: &Tally) -> Option<f64> {
     let examples = tally.examples() as f64;
     let (mut right, mut product, mut predicted, mut labelled) = (0.0, 0.0, 0.0, 0.0);
     for class in 0..tally.classes() {
@@ -20,4 +22,22 @@ pub(super) fn of(tally: &Tally) -> Option<f64> {
         right * examples - product,
         ((square - predicted) * (square - labelled)).sqrt(),
     )
+}
+
+/// [`mcc`](super::mcc()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mcc;
+
+impl Measure for Mcc {
+    fn name(&self) -> &'static str {
+        "mcc"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        of(tally)
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        Fit::when(answers.are_classes() || answers == Answers::Words)
+    }
 }

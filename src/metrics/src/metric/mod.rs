@@ -3,6 +3,8 @@
 //! A metric is a pure function of a [`Tally`] of the *whole* split. Averages of batches would be
 //! wrong for most of them, and for accuracy too when the last batch is short. `None` means undefined
 //! (an empty denominator): it is shown as such, never as NaN or as 0.
+//!
+//! A metric is a file with an implementation of `Measure`, and a row in [`list`].
 
 mod applicability;
 mod auc;
@@ -13,7 +15,9 @@ mod entities;
 mod exact_sum;
 mod f1;
 mod into_metric;
+pub mod list;
 mod mcc;
+mod measure;
 pub mod own;
 mod pieces;
 mod precision_recall;
@@ -28,320 +32,45 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::IdentifierKind;
 
-use correct::accuracy_of;
-
 pub use applicability::Answers;
 pub use correct::{correct, largest};
 pub use into_metric::{IntoMetric, IntoMetrics};
+pub use list::*;
 pub use own::OwnMetric;
 pub use tallies::Tallies;
 pub use tally::{Predicted, Tally};
 
-/// What is measured. Each variant is documented at the function that makes it: what it measures, the range of its
-/// values, and which direction is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Metric {
-    /// See [`accuracy()`].
-    Accuracy,
-    /// See [`f1()`].
-    F1,
-    /// See [`macro_f1()`].
-    MacroF1,
-    /// See [`mcc()`].
-    Mcc,
-    /// See [`pearson()`].
-    Pearson,
-    /// See [`spearman()`].
-    Spearman,
-    /// See [`mae()`].
-    Mae,
-    /// See [`mse()`].
-    Mse,
-    /// See [`rmse()`].
-    Rmse,
-    /// See [`precision()`].
-    Precision,
-    /// See [`recall()`].
-    Recall,
-    /// See [`auc()`].
-    Auc,
-    /// See [`top_k_accuracy()`].
-    TopKAccuracy {
-        /// How many of the largest outputs count, at least 1.
-        k: usize,
-    },
-    /// See [`entity_f1()`].
-    EntityF1,
-    /// See [`entity_precision()`].
-    EntityPrecision,
-    /// See [`entity_recall()`].
-    EntityRecall,
-    /// See [`exact_match()`].
-    ExactMatch,
-    /// See [`answer_f1()`].
-    AnswerF1,
-    /// See [`perplexity()`].
-    Perplexity,
-    /// See [`micro_f1()`].
-    MicroF1,
-    /// See [`keras_auc()`].
-    KerasAuc,
-    /// The mean of what a function returns: see [`Metric::mean_of`] and [`Metric::lower_is_better`].
-    Own(OwnMetric),
-}
-
-/// The share of examples whose largest output is the label's, from 0 to 1; higher is better. One output that decides
-/// between two classes must be on the label's side of the threshold. With tagged words each word counts, with hidden
-/// tokens each token, and with several labels a text each decision about a label (Keras's `BinaryAccuracy`).
-pub fn accuracy() -> Metric {
-    Metric::Accuracy
-}
-
-/// F1 of the positive class, class 1 of two: 2·TP / (2·TP + FP + FN), from 0 to 1; higher is better. Undefined if class
-/// 1 is neither a label nor predicted. For more classes take [`macro_f1`].
-pub fn f1() -> Metric {
-    Metric::F1
-}
-
-/// The mean F1 over the classes, or over the labels of texts with several, from 0 to 1; higher is better. A class that
-/// is neither a label nor predicted counts as 0, as in the reference script and scikit-learn.
-pub fn macro_f1() -> Metric {
-    Metric::MacroF1
-}
-
-/// Matthews's correlation coefficient, for any number of classes (Gorodkin 2004, formula 8): CoLA's metric. From −1 to
-/// 1, higher is better; undefined if all labels, or all predictions, are of one class.
-pub fn mcc() -> Metric {
-    Metric::Mcc
-}
-
-/// Pearson's correlation of outputs and labels over the whole split, for a regression. From −1 to 1, higher is better;
-/// undefined if all outputs, or all labels, are equal.
-pub fn pearson() -> Metric {
-    Metric::Pearson
-}
-
-/// Spearman's rank correlation of outputs and labels: [`pearson`] of the ranks, with the same range.
-pub fn spearman() -> Metric {
-    Metric::Spearman
-}
-
-/// The mean of |output − label|: Keras's `MeanAbsoluteError`. At least 0, in the unit of the labels; lower is better.
-/// Where one logit decides between two classes, its probability takes the place of the output; not under a hinge loss.
-pub fn mae() -> Metric {
-    Metric::Mae
-}
-
-/// The mean of (output − label)²: Keras's `MeanSquaredError`, in the square of the labels' unit; otherwise as [`mae`].
-pub fn mse() -> Metric {
-    Metric::Mse
-}
-
-/// The square root of [`mse`] over the whole split: Keras's `RootMeanSquaredError`, in the labels' unit; lower is
-/// better.
-pub fn rmse() -> Metric {
-    Metric::Rmse
-}
-
-/// The share of the examples predicted as class 1 that are of class 1, for two classes: Keras's `Precision`. From 0 to
-/// 1, higher is better; undefined if class 1 is never predicted, where Keras says 0.
-pub fn precision() -> Metric {
-    Metric::Precision
-}
-
-/// The share of the examples of class 1 that are predicted as class 1, for two classes: Keras's `Recall`. From 0 to 1,
-/// higher is better; undefined without examples of class 1, where Keras says 0.
-pub fn recall() -> Metric {
-    Metric::Recall
-}
-
-/// The area under the ROC curve, for two classes: exact, as scikit-learn's `roc_auc_score`. It is the share of pairs of an
-/// example of class 1 and one of class 0 in which class 1 is more probable for the former; equal probabilities count half.
-/// From 0 to 1, higher is better; undefined if a class has no examples. The probabilities of a split are kept, 16 bytes for
-/// each example. [`keras_auc`] is Keras's approximation.
-pub fn auc() -> Metric {
-    Metric::Auc
-}
-
-/// The area under the ROC curve as Keras's `AUC` approximates it, with 200 thresholds: probabilities between two neighboring
-/// thresholds count as equal. It keeps 400 counts, however many examples there are; otherwise as [`auc`]. Undefined if a
-/// class has no examples, where Keras says 0.
-pub fn keras_auc() -> Metric {
-    Metric::KerasAuc
-}
-
-/// The share of examples whose label is among the `k` largest outputs, equal ones included, from 0 to 1; higher is
-/// better: Keras's `SparseTopKCategoricalAccuracy`. By the name `"top_k_accuracy"`, `k` is 5.
-pub fn top_k_accuracy(k: usize) -> Metric {
-    Metric::TopKAccuracy { k }
-}
-
-/// F1 of entities (micro average over their types, as seqeval computes it), for token classification: the harmonic mean
-/// of [`entity_precision`] and [`entity_recall`]. From 0 to 1, higher is better; undefined without any entity.
-pub fn entity_f1() -> Metric {
-    Metric::EntityF1
-}
-
-/// The share of the predicted entities whose words and type are right, for token classification. From 0 to 1, higher is
-/// better; 0 where none is predicted and there are some, as in seqeval.
-pub fn entity_precision() -> Metric {
-    Metric::EntityPrecision
-}
-
-/// The share of the entities that are predicted with the right words and type, for token classification. From 0 to 1,
-/// higher is better; 0 where there is none and some are predicted, as in seqeval.
-pub fn entity_recall() -> Metric {
-    Metric::EntityRecall
-}
-
-/// The share of the questions whose answer is exactly one of the right ones, as SQuAD's script counts it, or of the
-/// texts with several labels whose labels are all right. From 0 to 1, higher is better.
-pub fn exact_match() -> Metric {
-    Metric::ExactMatch
-}
-
-/// The mean over the questions of the F1 of the answer's words, as SQuAD's script computes it, for question answering.
-/// From 0 to 1, higher is better.
-pub fn answer_f1() -> Metric {
-    Metric::AnswerF1
-}
-
-/// e to the mean of −log p over the hidden tokens, for masked language models, where p is the probability of the right
-/// token. At least 1, lower is better; V if all V tokens are equally probable. Undefined if an output is not finite.
-pub fn perplexity() -> Metric {
-    Metric::Perplexity
-}
-
-/// F1 of all decisions about labels together, whatever the label, for texts with several labels. From 0 to 1, higher is
-/// better; undefined if no text has a label and none is predicted. [`macro_f1`] is the mean over the labels.
-pub fn micro_f1() -> Metric {
-    Metric::MicroF1
-}
-
 impl Metric {
-    /// Every metric; the one that has a `k`, with Keras's.
-    pub const ALL: [Self; 21] = [
-        Self::Accuracy,
-        Self::F1,
-        Self::MacroF1,
-        Self::Mcc,
-        Self::Pearson,
-        Self::Spearman,
-        Self::Mae,
-        Self::Mse,
-        Self::Rmse,
-        Self::Precision,
-        Self::Recall,
-        Self::Auc,
-        Self::TopKAccuracy { k: top_k::K },
-        Self::EntityF1,
-        Self::EntityPrecision,
-        Self::EntityRecall,
-        Self::ExactMatch,
-        Self::AnswerF1,
-        Self::Perplexity,
-        Self::MicroF1,
-        Self::KerasAuc,
-    ];
-
     /// Its name in tables and as text: `macro_f1`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Accuracy => "accuracy",
-            Self::F1 => "f1",
-            Self::MacroF1 => "macro_f1",
-            Self::Mcc => "mcc",
-            Self::Pearson => "pearson",
-            Self::Spearman => "spearman",
-            Self::Mae => "mae",
-            Self::Mse => "mse",
-            Self::Rmse => "rmse",
-            Self::Precision => "precision",
-            Self::Recall => "recall",
-            Self::Auc => "auc",
-            Self::TopKAccuracy { k } => top_k::name(k),
-            Self::EntityF1 => "entity_f1",
-            Self::EntityPrecision => "entity_precision",
-            Self::EntityRecall => "entity_recall",
-            Self::ExactMatch => "exact_match",
-            Self::AnswerF1 => "answer_f1",
-            Self::Perplexity => "perplexity",
-            Self::MicroF1 => "micro_f1",
-            Self::KerasAuc => "keras_auc",
-            Self::Own(metric) => metric.name(),
-        }
+        self.ask(|metric| metric.name())
     }
 
     /// The metric of a name, as Keras users write it. Keras's names for the kinds of accuracy are
     /// one here: whether labels are class numbers, or one output decides, is known from the model.
     pub fn by_name(name: &str) -> Option<Self> {
-        let name = IdentifierKind::Metric.canonical(name)?;
-        Some(match name {
-            "top_k_accuracy" => Self::TopKAccuracy { k: top_k::K },
-            _ => Self::ALL.into_iter().find(|metric| metric.name() == name)?,
-        })
+        Self::of_text(IdentifierKind::Metric.canonical(name)?)
     }
 
     /// Whether the mean of the batches' values would be another number (SC0311). What is a mean over
     /// examples is only wrong where the last batch is short.
     pub fn needs_the_split(self) -> bool {
-        !matches!(
-            self,
-            Self::Accuracy | Self::Mae | Self::Mse | Self::TopKAccuracy { .. } | Self::Own(_)
-        )
+        self.ask(|metric| metric.needs_the_split())
     }
 
     /// Whether it counts classes.
     pub fn is_of_classes(self) -> bool {
-        !matches!(self, Self::Pearson | Self::Spearman | Self::Own(_)) && !self.is_distance()
-    }
-
-    /// Whether it is a distance of outputs and labels: the lower the better.
-    fn is_distance(self) -> bool {
-        matches!(self, Self::Mae | Self::Mse | Self::Rmse)
+        self.ask(|metric| metric.is_of_classes())
     }
 
     /// Whether low values are good.
     pub fn is_low_good(self) -> bool {
-        match self {
-            Self::Own(metric) => metric.is_low_good(),
-            Self::Perplexity => true,
-            other => other.is_distance(),
-        }
+        self.ask(|metric| metric.is_low_good())
     }
 
     /// Its value for a split; `None` where it is undefined.
     pub fn value(self, tally: &Tally) -> Option<f64> {
-        match self {
-            Self::Accuracy => accuracy_of(tally),
-            Self::F1 => f1::of_class(tally, 1),
-            Self::MacroF1 => match &tally.sets {
-                Some(sets) => sets.macro_f1(),
-                None => f1::of_all_classes(tally),
-            },
-            Self::Mcc => mcc::of(tally),
-            Self::Pearson => correlation::pearson(tally.pairs()),
-            Self::Spearman => correlation::spearman(tally.pairs()),
-            Self::Mae => distance::absolute(tally.pairs()),
-            Self::Mse => distance::squared(tally.pairs()),
-            Self::Rmse => distance::root(tally.pairs()),
-            Self::Precision => precision_recall::precision(tally),
-            Self::Recall => precision_recall::recall(tally),
-            Self::Auc => auc::exact(tally.pairs()),
-            Self::KerasAuc => tally.scores().and_then(auc::of),
-            Self::TopKAccuracy { k } => top_k::of(k, tally.ranks()),
-            Self::EntityF1 => entities::f1(tally),
-            Self::EntityPrecision => entities::precision(tally),
-            Self::EntityRecall => entities::recall(tally),
-            Self::ExactMatch => match &tally.sets {
-                Some(sets) => sets.exact(),
-                None => tally.answers.as_ref()?.exact_match(),
-            },
-            Self::MicroF1 => tally.sets.as_ref()?.micro_f1(),
-            Self::AnswerF1 => tally.answers.as_ref()?.f1(),
-            Self::Perplexity => tally.pieces.as_ref()?.perplexity(),
-            Self::Own(metric) => tally.own.iter().find_map(|own| own.mean(metric)),
-        }
+        self.ask(|metric| metric.value(tally))
     }
 }
 

@@ -10,8 +10,10 @@ use stratoscope_data::{Label, Labels};
 use stratoscope_diagnostics::panics::panicked;
 use stratoscope_diagnostics::{Diagnostic, Severity, problem};
 
-use super::Metric;
+use super::applicability::{Answers, Fit};
 use super::exact_sum::ExactSum;
+use super::measure::Measure;
+use super::{Metric, Tally};
 
 /// A function as a metric, by [`Metric::mean_of`]. A copy is the same function, which is kept to the end of the program.
 #[derive(Clone, Copy)]
@@ -72,16 +74,6 @@ impl OwnMetric {
         }))))
     }
 
-    /// Whether low values are good.
-    pub(super) fn is_low_good(self) -> bool {
-        self.0.is_low_good
-    }
-
-    /// Its name in tables.
-    pub(super) fn name(self) -> &'static str {
-        &self.0.name
-    }
-
     /// What it makes of an example; not a number from the first panic on.
     fn of_example(self, outputs: &[f32], label: Label) -> f64 {
         let mut failed = self
@@ -108,6 +100,41 @@ impl OwnMetric {
             "of an example it panicked: {}",
             panicked(panic.as_ref())
         ))
+    }
+}
+
+impl Measure for OwnMetric {
+    fn name(&self) -> &'static str {
+        &self.0.name
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        tally.own.iter().find_map(|own| own.mean(*self))
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        match answers {
+            Answers::Set | Answers::Tokens | Answers::Span => Fit::Instead(
+                "a metric of this head: `Metric::mean_of` is of classes, numbers, and tags of words",
+            ),
+            _ => Fit::Yes,
+        }
+    }
+
+    fn prepare(&self, tally: &mut Tally) {
+        tally.own.push(Means::of(*self));
+    }
+
+    fn needs_the_split(&self) -> bool {
+        false
+    }
+
+    fn is_of_classes(&self) -> bool {
+        false
+    }
+
+    fn is_low_good(&self) -> bool {
+        self.0.is_low_good
     }
 }
 
@@ -164,18 +191,13 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Of no example yet, for each of these that is of one's own.
-    pub(super) fn of(metrics: &[Metric]) -> Vec<Self> {
-        let own = metrics.iter().filter_map(|metric| match metric {
-            Metric::Own(metric) => Some(*metric),
-            _ => None,
-        });
-        let empty = |metric| Self {
+    /// Of no example yet.
+    fn of(metric: OwnMetric) -> Self {
+        Self {
             metric,
             examples: 0,
             sum: ExactSum::default(),
-        };
-        own.map(empty).collect()
+        }
     }
 
     /// Adds the examples of a batch: `outputs` have a row for each label.
@@ -238,7 +260,6 @@ impl Means {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tally;
     use super::*;
 
     /// How far apart class and largest output are.

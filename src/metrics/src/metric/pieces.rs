@@ -4,8 +4,10 @@
 use rayon::prelude::*;
 use stratoscope_data::TokenLabels;
 
+use super::applicability::{Answers, Fit};
 use super::correct::largest;
-use super::ratio;
+use super::measure::Measure;
+use super::{Tally, ratio};
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,6 +113,38 @@ fn cost(row: &[f32], class: usize) -> f64 {
         .map(|part| f64::from(part.iter().map(|&it| (it - most).exp()).sum::<f32>()))
         .sum();
     sum.ln() - f64::from(row[class] - most)
+}
+
+/// [`perplexity`](super::perplexity()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Perplexity;
+
+impl Measure for Perplexity {
+    fn name(&self) -> &'static str {
+        "perplexity"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        tally.pieces.as_ref()?.perplexity()
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        match answers {
+            Answers::Tokens => Fit::Yes,
+            Answers::Set => Fit::No,
+            _ => Fit::Instead("another metric: perplexity is of hidden tokens (`BertForMaskedLM`)"),
+        }
+    }
+
+    fn prepare(&self, tally: &mut Tally) {
+        if tally.pieces.is_some() {
+            tally.pieces = Some(Pieces::counting(true));
+        }
+    }
+
+    fn is_low_good(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

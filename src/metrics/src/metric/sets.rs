@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ratio;
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
+use super::{Tally, ratio};
 
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,6 +105,29 @@ impl Sets {
             exact,
             threshold: self.threshold,
         })
+    }
+}
+
+/// [`micro_f1`](super::micro_f1()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MicroF1;
+
+impl Measure for MicroF1 {
+    fn name(&self) -> &'static str {
+        "micro_f1"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        tally.sets.as_ref()?.micro_f1()
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        match answers {
+            Answers::Set => Fit::Yes,
+            _ => Fit::Instead(
+                "another metric: `micro_f1` is of several labels a text (`from_pretrained_multi_label`)",
+            ),
+        }
     }
 }
 

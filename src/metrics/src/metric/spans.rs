@@ -8,6 +8,10 @@ use std::ops::Range;
 
 use stratoscope_data::{Passage, SpanLabels, Window};
 
+use super::Tally;
+use super::applicability::{Answers as Kind, Fit};
+use super::measure::Measure;
+
 /// Tokens of the longest answer.
 const LONGEST: usize = 30;
 
@@ -265,6 +269,57 @@ fn f1(found: &str, right: &str) -> f64 {
         }
     }
     2.0 * f64::from(shared) / (found.len() + right.len()) as f64
+}
+
+/// [`exact_match`](super::exact_match()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExactMatch;
+
+impl Measure for ExactMatch {
+    fn name(&self) -> &'static str {
+        "exact_match"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        match &tally.sets {
+            Some(sets) => sets.exact(),
+            None => tally.answers.as_ref()?.exact_match(),
+        }
+    }
+
+    fn fit(&self, answers: Kind) -> Fit {
+        if answers == Kind::Set {
+            return Fit::Yes;
+        }
+        fit(answers)
+    }
+}
+
+/// [`answer_f1`](super::answer_f1()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerF1;
+
+impl Measure for AnswerF1 {
+    fn name(&self) -> &'static str {
+        "answer_f1"
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        tally.answers.as_ref()?.f1()
+    }
+
+    fn fit(&self, answers: Kind) -> Fit {
+        fit(answers)
+    }
+}
+
+fn fit(answers: Kind) -> Fit {
+    if answers.are_classes() {
+        return Fit::Instead(
+            "a metric of classes: answers in texts are those of `BertForQuestionAnswering`",
+        );
+    }
+    Fit::when(answers == Kind::Span)
 }
 
 #[cfg(test)]

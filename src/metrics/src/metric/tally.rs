@@ -125,24 +125,9 @@ impl Tally {
 
     /// The same, with what these metrics need. `of_logits`: whether outputs are logits.
     pub fn measuring(mut self, metrics: &[Metric], of_logits: bool) -> Self {
-        let needs = |test: fn(&Metric) -> bool| metrics.iter().any(test);
         self.of_logits = of_logits;
-        self.own = Means::of(metrics);
-        if self.pieces.is_some() {
-            let costs = needs(|metric| *metric == Metric::Perplexity);
-            self.pieces = Some(Pieces::counting(costs));
-        }
-        if self.threshold.is_some() {
-            self.keeps_pairs = needs(|metric| metric.is_distance());
-        }
-        if self.classes == 2 {
-            self.keeps_pairs |= needs(|metric| *metric == Metric::Auc);
-            self.scores = needs(|metric| *metric == Metric::KerasAuc).then(Box::default);
-        }
-        let by_rank = self.threshold.is_none() && self.classes > 0;
-        if by_rank && needs(|it| matches!(it, Metric::TopKAccuracy { .. })) {
-            // The last is for outputs that are not finite.
-            self.ranks = vec![0; self.classes + 1];
+        for metric in metrics {
+            metric.ask(|metric| metric.prepare(&mut self));
         }
         self
     }

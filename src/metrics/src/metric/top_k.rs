@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::ratio;
+use super::applicability::{Answers, Fit};
+use super::measure::Measure;
+use super::{Tally, ratio};
 
 /// Keras's default for k.
 pub(super) const K: usize = 5;
@@ -21,18 +23,55 @@ pub(super) fn rank(label: usize, outputs: &[f32]) -> Option<usize> {
 }
 
 /// `ranks`: how often each rank was that of the label.
-pub(super) fn of(k: usize, ranks: &[u64]) -> Option<f64> {
+fn of(k: usize, ranks: &[u64]) -> Option<f64> {
     let right: u64 = ranks.iter().take(k).sum();
     ratio(right as f64, ranks.iter().sum::<u64>() as f64)
 }
 
 /// `top_3_accuracy`; one text for each k for as long as the process runs.
-pub(super) fn name(k: usize) -> &'static str {
+fn name(k: usize) -> &'static str {
     static NAMES: Mutex<BTreeMap<usize, &str>> = Mutex::new(BTreeMap::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     names
         .entry(k)
         .or_insert_with(|| format!("top_{k}_accuracy").leak())
+}
+
+/// [`top_k_accuracy`](super::top_k_accuracy()).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TopK {
+    pub k: usize,
+}
+
+impl Measure for TopK {
+    fn name(&self) -> &'static str {
+        name(self.k)
+    }
+
+    fn value(&self, tally: &Tally) -> Option<f64> {
+        of(self.k, tally.ranks())
+    }
+
+    fn fit(&self, answers: Answers) -> Fit {
+        match answers {
+            _ if self.k == 0 => Fit::Instead("`k` ≥ 1"),
+            Answers::TwoClasses => {
+                Fit::Instead("`accuracy()`, as one output decides between two classes")
+            }
+            _ => Fit::when(matches!(answers, Answers::Classes(_) | Answers::Words)),
+        }
+    }
+
+    fn prepare(&self, tally: &mut Tally) {
+        if tally.threshold.is_none() && tally.classes() > 0 {
+            // The last is for outputs that are not finite.
+            tally.ranks = vec![0; tally.classes() + 1];
+        }
+    }
+
+    fn needs_the_split(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
