@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::WarmupLinear;
+use super::curve::{Curve, Problem};
 
 /// `peak · step / W` during warm-up, then `peak · (1 − step / N)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +27,16 @@ impl BertWarmup {
         self.as_hugging_face().warmup_steps(total_steps)
     }
 
-    pub(super) fn rate(&self, step: u64, total_steps: u64) -> f64 {
+    fn as_hugging_face(&self) -> WarmupLinear {
+        WarmupLinear {
+            peak: self.peak,
+            warmup: self.warmup,
+        }
+    }
+}
+
+impl Curve for BertWarmup {
+    fn rate(&self, step: u64, total_steps: u64) -> f64 {
         let warmup_steps = self.warmup_steps(total_steps);
         let share = if step < warmup_steps {
             step as f64 / warmup_steps as f64
@@ -36,15 +46,24 @@ impl BertWarmup {
         self.peak * share
     }
 
-    pub(super) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
-        self.as_hugging_face().problem()
+    fn named_rate(&self) -> f64 {
+        self.peak
     }
 
-    fn as_hugging_face(&self) -> WarmupLinear {
-        WarmupLinear {
-            peak: self.peak,
-            warmup: self.warmup,
-        }
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+
+    fn spans_the_run(&self) -> bool {
+        true
+    }
+
+    fn rising_steps(&self, total_steps: u64) -> u64 {
+        self.warmup_steps(total_steps)
+    }
+
+    fn problem(&self) -> Option<Problem> {
+        self.as_hugging_face().problem()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::f64::consts::PI;
 use std::fmt;
 
+use super::curve::{Curve, Problem};
+
 /// Half a cosine from `initial` down to `alpha · initial`, after an optional linear warm-up from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CosineDecay {
@@ -38,8 +40,10 @@ impl CosineDecay {
         self.warmup_steps = steps;
         self
     }
+}
 
-    pub(super) fn rate(&self, step: u64) -> f64 {
+impl Curve for CosineDecay {
+    fn rate(&self, step: u64, _total_steps: u64) -> f64 {
         if step < self.warmup_steps {
             return self.initial * (step as f64 / self.warmup_steps as f64);
         }
@@ -48,7 +52,19 @@ impl CosineDecay {
         self.initial * ((1.0 - self.alpha) * cosine + self.alpha)
     }
 
-    pub(super) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+    fn named_rate(&self) -> f64 {
+        self.initial
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+
+    fn rising_steps(&self, _total_steps: u64) -> u64 {
+        self.warmup_steps
+    }
+
+    fn problem(&self) -> Option<Problem> {
         if self.decay_steps == 0 {
             return Some(("decay_steps", 0.0, "an integer ≥ 1"));
         }

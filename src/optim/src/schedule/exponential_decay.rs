@@ -4,6 +4,8 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::Interval;
 
+use super::curve::{Curve, Problem};
+
 /// Multiplies the rate by a factor every `decay_steps` optimizer steps.
 ///
 /// With `staircase` the rate is constant in between: it does not change at all in a run that is
@@ -36,8 +38,10 @@ impl ExponentialDecay {
         self.staircase = staircase;
         self
     }
+}
 
-    pub(super) fn rate(&self, step: u64) -> f64 {
+impl Curve for ExponentialDecay {
+    fn rate(&self, step: u64, _total_steps: u64) -> f64 {
         let exponent = step as f64 / self.decay_steps as f64;
         let exponent = if self.staircase {
             exponent.floor()
@@ -47,7 +51,15 @@ impl ExponentialDecay {
         self.initial * self.decay_rate.powf(exponent)
     }
 
-    pub(super) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+    fn named_rate(&self) -> f64 {
+        self.initial
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+
+    fn problem(&self) -> Option<Problem> {
         if self.decay_steps == 0 {
             return Some(("decay_steps", 0.0, "an integer ≥ 1"));
         }

@@ -1,11 +1,14 @@
 //! The learning rate as a pure function of the optimizer step.
 //!
 //! `step` is the number of optimizer steps already done, so the first update uses `rate(0, …)`.
-//! A file a schedule; [`Schedule`] is the list of them. Keras argument: `learning_rate`.
+//! A schedule is a file with an implementation of `Curve`, and a row in `list.rs`. Keras argument: `learning_rate`.
 
 mod bert_warmup;
+mod constant;
 mod cosine_decay;
+mod curve;
 mod exponential_decay;
+mod list;
 mod plan;
 mod polynomial_decay;
 pub mod span;
@@ -16,110 +19,56 @@ use std::fmt;
 use stratoscope_diagnostics::arguments::Interval;
 
 pub use bert_warmup::{BertWarmup, bert_warmup};
+pub use constant::constant;
 pub use cosine_decay::CosineDecay;
 pub use exponential_decay::ExponentialDecay;
-pub use plan::RatePlan;
-pub use plan::short;
+pub use list::Schedule;
+pub use plan::{RatePlan, short};
 pub use polynomial_decay::PolynomialDecay;
 pub use warmup_linear::{WarmupLinear, warmup_linear};
-
-/// A learning rate, fixed or changing from step to step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Schedule {
-    /// The same at every step.
-    Constant(f64),
-    /// Up from 0, then down to 0 in a straight line, as Hugging Face does it.
-    WarmupLinear(WarmupLinear),
-    /// The same as Google's BERT does it.
-    BertWarmup(BertWarmup),
-    /// A constant factor every so many steps.
-    ExponentialDecay(ExponentialDecay),
-    /// Down along half a cosine.
-    CosineDecay(CosineDecay),
-    /// To an end along a power.
-    PolynomialDecay(PolynomialDecay),
-}
-
-/// A rate that stays as it is; `AdamW::new(5e-5)` is the same.
-pub fn constant(rate: f64) -> Schedule {
-    Schedule::Constant(rate)
-}
 
 impl Schedule {
     /// The rate of the update after `step` updates, in a run of `total_steps` updates.
     ///
     /// Only schedules that are written as a share of the run look at `total_steps`.
     pub fn rate(&self, step: u64, total_steps: u64) -> f64 {
-        match self {
-            Self::Constant(rate) => *rate,
-            Self::WarmupLinear(schedule) => schedule.rate(step, total_steps),
-            Self::BertWarmup(schedule) => schedule.rate(step, total_steps),
-            Self::ExponentialDecay(schedule) => schedule.rate(step),
-            Self::CosineDecay(schedule) => schedule.rate(step),
-            Self::PolynomialDecay(schedule) => schedule.rate(step),
-        }
+        self.curve().rate(step, total_steps)
     }
 
-    /// Whether it spans one run, and so begins anew with every `fit!`. The others count the
+    /// Whether it spans one run, and so begins again with every `fit!`. The others count the
     /// optimizer's steps since `compile!`, as in Keras.
     pub fn spans_the_run(&self) -> bool {
-        matches!(self, Self::WarmupLinear(_) | Self::BertWarmup(_))
+        self.curve().spans_the_run()
     }
 
     /// Whether it was asked for as one rate.
     pub fn is_constant(&self) -> bool {
-        matches!(self, Self::Constant(_))
+        self.curve().is_constant()
     }
 
     /// The rate it is named by: that of its beginning, or of the end of its warm-up.
     pub fn named_rate(&self) -> f64 {
-        match self {
-            Self::Constant(rate) => *rate,
-            Self::WarmupLinear(schedule) => schedule.peak,
-            Self::BertWarmup(schedule) => schedule.peak,
-            Self::ExponentialDecay(schedule) => schedule.initial,
-            Self::CosineDecay(schedule) => schedule.initial,
-            Self::PolynomialDecay(schedule) => schedule.initial,
-        }
+        self.curve().named_rate()
     }
 
     /// Optimizer steps in which it rises to that rate, in a run of `total_steps`.
     pub fn warmup_steps(&self, total_steps: u64) -> u64 {
-        match self {
-            Self::WarmupLinear(schedule) => schedule.warmup_steps(total_steps),
-            Self::BertWarmup(schedule) => schedule.warmup_steps(total_steps),
-            Self::CosineDecay(schedule) => schedule.warmup_steps,
-            Self::Constant(_) | Self::ExponentialDecay(_) | Self::PolynomialDecay(_) => 0,
-        }
+        self.curve().rising_steps(total_steps)
     }
 
     /// The first number that makes no schedule: its name, its value and what it must be.
-    pub(crate) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+    pub(crate) fn problem(&self) -> Option<curve::Problem> {
         let rate = self.named_rate();
         if let Some(expects) = Interval::NotNegative.refuses(rate) {
             return Some(("learning_rate", rate, expects));
         }
-        match self {
-            Self::Constant(_) => None,
-            Self::WarmupLinear(schedule) => schedule.problem(),
-            Self::BertWarmup(schedule) => schedule.problem(),
-            Self::ExponentialDecay(schedule) => schedule.problem(),
-            Self::CosineDecay(schedule) => schedule.problem(),
-            Self::PolynomialDecay(schedule) => schedule.problem(),
-        }
+        self.curve().problem()
     }
 }
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Constant(rate) => write!(f, "{rate:e}"),
-            Self::WarmupLinear(schedule) => schedule.fmt(f),
-            Self::BertWarmup(schedule) => schedule.fmt(f),
-            Self::ExponentialDecay(schedule) => schedule.fmt(f),
-            Self::CosineDecay(schedule) => schedule.fmt(f),
-            Self::PolynomialDecay(schedule) => schedule.fmt(f),
-        }
+        self.curve().show(f)
     }
 }
 
@@ -152,12 +101,6 @@ impl IntoSchedule for Schedule {
     }
 }
 
-impl IntoSchedule for f64 {
-    fn into_schedule(self) -> Schedule {
-        Schedule::Constant(self)
-    }
-}
-
 impl IntoSchedule for f32 {
     /// The number as it was typed: 5e-5, not the nearest f32 of it.
     fn into_schedule(self) -> Schedule {
@@ -165,36 +108,6 @@ impl IntoSchedule for f32 {
             .parse()
             .unwrap_or_else(|_| f64::from(self));
         Schedule::Constant(rate)
-    }
-}
-
-impl IntoSchedule for WarmupLinear {
-    fn into_schedule(self) -> Schedule {
-        Schedule::WarmupLinear(self)
-    }
-}
-
-impl IntoSchedule for BertWarmup {
-    fn into_schedule(self) -> Schedule {
-        Schedule::BertWarmup(self)
-    }
-}
-
-impl IntoSchedule for PolynomialDecay {
-    fn into_schedule(self) -> Schedule {
-        Schedule::PolynomialDecay(self)
-    }
-}
-
-impl IntoSchedule for ExponentialDecay {
-    fn into_schedule(self) -> Schedule {
-        Schedule::ExponentialDecay(self)
-    }
-}
-
-impl IntoSchedule for CosineDecay {
-    fn into_schedule(self) -> Schedule {
-        Schedule::CosineDecay(self)
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use stratoscope_diagnostics::arguments::Interval;
 
+use super::curve::{Curve, Problem};
+
 /// From `initial` to `end_learning_rate` along a power, then constant.
 ///
 /// Keras's default end is 1e-4, above the rates BERT is tuned with: `PolynomialDecay::new(2e-5, 100)`
@@ -52,8 +54,10 @@ impl PolynomialDecay {
         self.cycle = cycle;
         self
     }
+}
 
-    pub(super) fn rate(&self, step: u64) -> f64 {
+impl Curve for PolynomialDecay {
+    fn rate(&self, step: u64, _total_steps: u64) -> f64 {
         let (step, length) = match self.cycle {
             true => (
                 step,
@@ -65,7 +69,15 @@ impl PolynomialDecay {
         (self.initial - self.end_learning_rate) * left.powf(self.power) + self.end_learning_rate
     }
 
-    pub(super) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+    fn named_rate(&self) -> f64 {
+        self.initial
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+
+    fn problem(&self) -> Option<Problem> {
         let (end, power) = (self.end_learning_rate, self.power);
         if self.decay_steps == 0 {
             return Some(("decay_steps", 0.0, "an integer ≥ 1"));

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use super::curve::{Curve, Problem};
+
 /// From 0 to `peak` over the first `warmup` of the run, then to 0 over the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmupLinear {
@@ -27,8 +29,10 @@ impl WarmupLinear {
         // The share is a decimal fraction: 0.29 of 100 steps are 29, not 28.999….
         ((self.warmup * total_steps as f64) * (1.0 + f64::EPSILON)) as u64
     }
+}
 
-    pub(super) fn rate(&self, step: u64, total_steps: u64) -> f64 {
+impl Curve for WarmupLinear {
+    fn rate(&self, step: u64, total_steps: u64) -> f64 {
         let warmup_steps = self.warmup_steps(total_steps);
         let share = if step < warmup_steps {
             step as f64 / warmup_steps as f64
@@ -39,7 +43,23 @@ impl WarmupLinear {
         self.peak * share
     }
 
-    pub(super) fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
+    fn named_rate(&self) -> f64 {
+        self.peak
+    }
+
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+
+    fn spans_the_run(&self) -> bool {
+        true
+    }
+
+    fn rising_steps(&self, total_steps: u64) -> u64 {
+        self.warmup_steps(total_steps)
+    }
+
+    fn problem(&self) -> Option<Problem> {
         (!(0.0..=1.0).contains(&self.warmup)).then_some((
             "warmup",
             self.warmup,
