@@ -92,7 +92,7 @@ LANES = {
     "processors": Lane(
         "an emulated older processor",
         ("test_processors.py",),
-        ("src/bert/src/ops/cpu", "src/optim/src/kernel", "tests/other_processor.sh"),
+        ("src/bert/src/ops/cpu", "src/optim/src", "tests/other_processor.sh"),
     ),
 }
 

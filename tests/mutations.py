@@ -36,7 +36,7 @@ class Mutation:
 
 
 MUTATIONS = [
-    Mutation("Adam corrects the bias of its first moment", "src/optim/src/kernel/adam.rs",
+    Mutation("Adam corrects the bias of its first moment", "src/optim/src/adam/kernel.rs",
              "size: (rate / (1.0 - rule.beta_1.powi(time))) as f32,", "size: rate as f32,", ("optim",)),
     Mutation("equal outputs at the border are among the best k", "src/metrics/src/metric/top_k.rs",
              "filter(|&&output| output > own)", "filter(|&&output| output >= own)", ("metrics",)),

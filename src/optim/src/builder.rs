@@ -40,7 +40,7 @@ impl Common {
     /// The optimizer of this name, checked with the numbers of its rule.
     pub fn resolve(self, name: &'static str, rule: UpdateRule) -> Result<Optimizer> {
         check_schedule(name, &self.schedule)?;
-        for (argument, number) in rule.numbers() {
+        for (argument, number) in rule.as_rule().numbers() {
             check_number(name, argument, number)?;
         }
         Ok(Optimizer {

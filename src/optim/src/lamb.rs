@@ -2,11 +2,21 @@
 //! Deep Learning: Training BERT in 76 minutes", algorithm 2, in Keras's form: with the moments `m̂` and `v̂` of Adam, corrected
 //! for their bias, `u = m̂ / (√v̂ + ε)` and `w -= rate · ‖w‖/‖u‖ · u`, where the ratio is 1 if one of the norms is 0.
 
-use stratoscope_diagnostics::Result;
+mod kernel;
 
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+use stratoscope_diagnostics::Result;
+use stratoscope_gpu as kernels;
+
+use super::adam;
 use super::builder::Common;
-use super::{IntoOptimizer, LambRule, Optimizer, UpdateRule};
+use super::change::Change;
+use super::rule::{OnTensors, Planned, Rule, Variable};
+use super::step::{Moments, VariableUpdate};
+use super::{AdamRule, IntoOptimizer, Optimizer, Slot, UpdateRule};
 use crate::schedule::IntoSchedule;
+use kernel::LambStep;
 
 /// LAMB, for batches of thousands of examples. It keeps what Adam keeps.
 #[derive(Clone, Debug)]
@@ -57,5 +67,101 @@ impl Lamb {
 impl IntoOptimizer for Lamb {
     fn into_optimizer(self) -> Result<Optimizer> {
         self.common.resolve("Lamb", UpdateRule::Lamb(self.rule))
+    }
+}
+
+/// The numbers of LAMB.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LambRule {
+    /// How slowly the mean of the gradients moves.
+    pub beta_1: f64,
+    /// How slowly the mean of the squared gradients moves.
+    pub beta_2: f64,
+    /// Added outside the square root.
+    pub epsilon: f64,
+    /// Decoupled: `w -= rate · decay · w`, before the step.
+    pub weight_decay: f64,
+}
+
+impl LambRule {
+    /// The rule whose moments it keeps and whose direction it takes.
+    pub(crate) fn adam(&self) -> AdamRule {
+        AdamRule {
+            beta_1: self.beta_1,
+            beta_2: self.beta_2,
+            epsilon: self.epsilon,
+            weight_decay: self.weight_decay,
+            amsgrad: false,
+        }
+    }
+
+    /// The numbers of the step of a variable, before its norms are known.
+    fn step(&self, update: &VariableUpdate) -> LambStep {
+        let decay = update.decay(self.weight_decay);
+        LambStep::new(self, update.rate, decay, update.time)
+    }
+}
+
+impl Rule for LambRule {
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("beta_1", self.beta_1),
+            ("beta_2", self.beta_2),
+            ("epsilon", self.epsilon),
+            ("weight_decay", self.weight_decay),
+        ]
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot::M, Slot::V]
+    }
+
+    fn weight_decay(&self) -> f64 {
+        self.weight_decay
+    }
+
+    fn needs_whole_variables(&self) -> bool {
+        true
+    }
+
+    fn tracks_pieces(&self) -> bool {
+        true
+    }
+
+    fn on_slices(&self, variable: Variable<'_>) -> Change {
+        let (step, prepare) = (self.step(variable.update), variable.update.prepare);
+        let gradient = variable.gradient;
+        adam::on_slices(variable, false, |weights, first, second| {
+            step.for_variable(weights, [Some(first), Some(second)], gradient, prepare)
+        })
+    }
+
+    fn rehearse(&self, planned: &Planned<'_>) -> Change {
+        let [first, second, _] = planned.kept;
+        let (weights, gradient) = (planned.weights, planned.gradient);
+        let step = self.step(planned.update);
+        let step = step.for_variable(weights, [first, second], gradient, planned.update.prepare);
+        adam::rehearse(planned, false, step)
+    }
+}
+
+impl OnTensors for LambRule {
+    /// The norms stay on the device: nothing waits for them.
+    fn on_tensors<const D: usize>(
+        &self,
+        weights: &mut Tensor<D>,
+        gradient: Tensor<D>,
+        moments: &mut Moments,
+        update: &VariableUpdate,
+    ) {
+        let step = self.step(update);
+        let direction = adam::direction(gradient, moments, step.adam, false);
+        let remaining = weights.clone().mul_scalar(step.adam.keep);
+        let norm = |values: &Tensor<D>| kernels::sum(values.clone() * values.clone()).sqrt();
+        let (of_weights, of_direction) = (norm(&remaining), norm(&direction));
+        let is_one = (of_weights.clone().min_pair(of_direction.clone())).lower_equal_elem(0.0);
+        let ratio = (of_weights / of_direction).mul_scalar(step.correction as f32);
+        let size = ratio.mask_fill(is_one, 1.0).mul_scalar(step.adam.size);
+        *weights = remaining - direction * size.reshape([1; D]);
     }
 }

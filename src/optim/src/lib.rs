@@ -8,8 +8,9 @@
 //! Gradients come as the sum over a whole optimizer step. Adding them up over replicas and micro-batches, and deciding when a
 //! step is made, belongs to the crates above.
 //!
-//! Start reading at `adamw.rs`, the builder; then `optimizer.rs`, what it resolves to, and `step.rs`, one update of a module. The
-//! arithmetic is in `kernel` (slices of the CPU), `on_tensors.rs` (tensor operations) and `on_gpu.rs`. Then [`schedule`].
+//! Start reading at `adamw.rs`, the builder; then `optimizer.rs`, what it resolves to, and `step.rs`, one update of a module. What a
+//! rule does is behind the trait of `rule.rs`, in its file: `sgd.rs` and `sgd/kernel.rs` are the shortest. `list.rs` has them all.
+//! Then [`schedule`].
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -30,6 +31,7 @@ mod identity;
 mod kernel;
 mod lamb;
 mod lion;
+mod list;
 mod norm;
 mod on_gpu;
 mod on_slices;
@@ -41,10 +43,11 @@ mod rule;
 mod saved;
 pub mod schedule;
 mod sgd;
+mod slot;
 mod step;
 
-pub use adafactor::Adafactor;
-pub use adam::Adam;
+pub use adafactor::{Adafactor, AdafactorRule};
+pub use adam::{Adam, AdamRule};
 pub use adamw::AdamW;
 pub use average::Averaging;
 pub use change::{Change, Changes};
@@ -53,17 +56,16 @@ pub use count::IntoCount;
 pub use decay::DecayExclusion;
 pub use groups::{Group, depths};
 pub use identity::Identity;
-pub use lamb::Lamb;
-pub use lion::Lion;
+pub use lamb::{Lamb, LambRule};
+pub use lion::{Lion, LionRule};
+pub use list::UpdateRule;
 pub use norm::{Finiteness, Squares, global_norm, squares_on_device, sum_of_squares};
 pub use on_gpu::changes_in_place;
 pub use on_slices::add_to;
 pub use optimizer::{IntoOptimizer, Optimizer};
 pub use rehearse::rehearse;
-pub use rmsprop::RMSprop;
-pub use rule::{
-    AdafactorRule, AdamRule, LambRule, LionRule, RmspropRule, SgdRule, Slot, UpdateRule,
-};
+pub use rmsprop::{RMSprop, RmspropRule};
 pub use saved::StoredTensor;
-pub use sgd::SGD;
+pub use sgd::{SGD, SgdRule};
+pub use slot::Slot;
 pub use step::{OptimizerState, Update, apply, clip_each};

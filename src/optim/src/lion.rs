@@ -1,11 +1,22 @@
 //! Lion: steps by the sign of a momentum. Source: Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms",
 //! program 1: `c = β₁ m + (1 − β₁) g`, `w -= rate · (sign(c) + decay · w)`, `m = β₂ m + (1 − β₂) g`; Keras's formula.
 
+mod kernel;
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
 use super::builder::Common;
-use super::{IntoOptimizer, LionRule, Optimizer, UpdateRule};
+use super::change::Change;
+use super::kernel::rehearsal;
+use super::on_slices::{in_place, zeros};
+use super::on_tensors::{flat, kept};
+use super::rule::{OnTensors, Planned, Rule, Variable};
+use super::step::{Moments, VariableUpdate};
+use super::{IntoOptimizer, Optimizer, Slot, UpdateRule};
 use crate::schedule::IntoSchedule;
+use kernel::LionStep;
 
 /// Lion, which keeps half as much as Adam. Each weight moves by the rate, so rates are 3 to 10 times smaller.
 #[derive(Clone, Debug)]
@@ -50,5 +61,85 @@ impl Lion {
 impl IntoOptimizer for Lion {
     fn into_optimizer(self) -> Result<Optimizer> {
         self.common.resolve("Lion", UpdateRule::Lion(self.rule))
+    }
+}
+
+/// The numbers of Lion.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LionRule {
+    /// The share of the momentum in the direction of a step.
+    pub beta_1: f64,
+    /// How slowly the momentum moves.
+    pub beta_2: f64,
+    /// Decoupled: `w -= rate · decay · w`, before the step.
+    pub weight_decay: f64,
+}
+
+impl LionRule {
+    /// The numbers of the step of a variable.
+    fn step(&self, update: &VariableUpdate) -> LionStep {
+        LionStep::new(self, update.rate, update.decay(self.weight_decay))
+    }
+}
+
+impl Rule for LionRule {
+    fn numbers(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("beta_1", self.beta_1),
+            ("beta_2", self.beta_2),
+            ("weight_decay", self.weight_decay),
+        ]
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot::Momentum]
+    }
+
+    fn weight_decay(&self) -> f64 {
+        self.weight_decay
+    }
+
+    fn on_slices(&self, variable: Variable<'_>) -> Change {
+        let (pass, step) = (variable.pass(), self.step(variable.update));
+        let Variable {
+            weights,
+            gradient,
+            moments,
+            ..
+        } = variable;
+        let mut change = Change::default();
+        let momentum = (moments.first).get_or_insert_with(|| zeros(gradient.len()));
+        in_place(momentum, |momentum| {
+            change = kernel::lion(weights, momentum, gradient, pass, step);
+        });
+        change
+    }
+
+    fn rehearse(&self, planned: &Planned<'_>) -> Change {
+        let (prepare, step) = (planned.update.prepare, self.step(planned.update));
+        let update = |weights: &mut [f32], kept: [&mut [f32]; 3], gradients: &[f32]| {
+            let [momentum, ..] = kept;
+            kernel::block(weights, momentum, gradients, prepare, step);
+        };
+        rehearsal(planned.weights, planned.kept, planned.gradient, update)
+    }
+}
+
+impl OnTensors for LionRule {
+    fn on_tensors<const D: usize>(
+        &self,
+        weights: &mut Tensor<D>,
+        gradient: Tensor<D>,
+        moments: &mut Moments,
+        update: &VariableUpdate,
+    ) {
+        let step = self.step(update);
+        let momentum = kept(&mut moments.first, &gradient);
+        let direction = momentum.clone().mul_scalar(step.beta_1)
+            + gradient.clone().mul_scalar(1.0 - step.beta_1);
+        let remaining = weights.clone().mul_scalar(step.keep);
+        *weights = remaining - direction.sign().mul_scalar(step.rate);
+        let momentum = momentum.mul_scalar(step.beta_2) + gradient.mul_scalar(1.0 - step.beta_2);
+        moments.first = Some(flat(momentum));
     }
 }

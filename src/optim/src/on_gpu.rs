@@ -14,8 +14,7 @@ use super::{AdamRule, Clipping, UpdateRule};
 
 /// Whether variables on a GPU are changed where they lie under such an optimizer.
 pub fn changes_in_place(rule: &UpdateRule, clipping: Clipping) -> bool {
-    let is_known = matches!(rule, UpdateRule::Adam(rule) if !rule.amsgrad);
-    is_known && !matches!(clipping, Clipping::PerTensor(_))
+    rule.as_rule().on_gpu().is_some() && !matches!(clipping, Clipping::PerTensor(_))
 }
 
 /// Updates what can be updated so, and removes its gradients. `module` must be the only owner of its weights, so that they
@@ -27,7 +26,7 @@ pub(super) fn apply<M: Module>(
     update: &Update,
     time: u64,
 ) -> M {
-    let UpdateRule::Adam(rule) = update.rule else {
+    let Some(rule) = update.rule.as_rule().on_gpu() else {
         return module;
     };
     let changes = changes_in_place(&update.rule, update.clipping);
@@ -61,7 +60,7 @@ pub(super) fn apply<M: Module>(
 
 /// The step's numbers as the kernel takes them.
 fn numbers(update: &VariableUpdate, rule: &AdamRule) -> AdamStep {
-    let step = update.adam(rule);
+    let step = rule.step(update);
     AdamStep {
         factor: update.prepare.factor,
         limit: update.prepare.limit,

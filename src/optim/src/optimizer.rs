@@ -6,11 +6,9 @@ use stratoscope_bert::NamedParameter;
 use stratoscope_diagnostics::{Result, problem};
 
 use crate::identity::Identity;
+use crate::list::named;
 use crate::schedule::Schedule;
-use crate::{
-    Adafactor, AdafactorRule, Adam, AdamW, Averaging, Clipping, DecayExclusion, Lamb, Lion,
-    RMSprop, SGD, SgdRule, Slot, UpdateRule,
-};
+use crate::{Averaging, Clipping, DecayExclusion, Slot, UpdateRule};
 
 /// An optimizer with every default filled in and every value checked.
 #[derive(Clone, Debug)]
@@ -41,22 +39,7 @@ impl Optimizer {
     /// What is kept beside each trained weight: two moments for Adam and LAMB, one for Lion and SGD with momentum, one to three for
     /// RMSprop, a third for AMSGrad, means of rows and columns for Adafactor, the average of the weights for `use_ema`.
     pub fn slots(&self) -> Vec<Slot> {
-        let mut slots = match self.rule {
-            UpdateRule::Adam(rule) if rule.amsgrad => vec![Slot::M, Slot::V, Slot::LargestV],
-            UpdateRule::Adam(_) | UpdateRule::Lamb(_) => vec![Slot::M, Slot::V],
-            UpdateRule::Sgd(SgdRule { momentum, .. }) if momentum != 0.0 => vec![Slot::Velocity],
-            UpdateRule::Sgd(_) => Vec::new(),
-            UpdateRule::Rmsprop(rule) => {
-                let velocity = (rule.momentum != 0.0).then_some(Slot::Velocity);
-                let mean = rule.centered.then_some(Slot::MeanGradient);
-                let slots = [velocity, Some(Slot::MeanSquare), mean];
-                slots.into_iter().flatten().collect()
-            }
-            UpdateRule::Lion(_) => vec![Slot::Momentum],
-            UpdateRule::Adafactor(_) => {
-                vec![Slot::RowMeans, Slot::ColumnMeans, Slot::VectorMeanSquare]
-            }
-        };
+        let mut slots = self.rule.as_rule().slots();
         slots.extend(self.averaging.map(|_| Slot::Average));
         slots
     }
@@ -74,13 +57,7 @@ impl Optimizer {
 
     /// The decay of the variables that are not excluded; 0 for optimizers without.
     pub fn weight_decay(&self) -> f64 {
-        match self.rule {
-            UpdateRule::Adam(rule) => rule.weight_decay,
-            UpdateRule::Lion(rule) => rule.weight_decay,
-            UpdateRule::Lamb(rule) => rule.weight_decay,
-            UpdateRule::Adafactor(rule) => rule.weight_decay,
-            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => 0.0,
-        }
+        self.rule.as_rule().weight_decay()
     }
 
     /// Whether weight decay leaves this variable alone.
@@ -90,7 +67,7 @@ impl Optimizer {
 
     /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
     pub fn needs_whole_variables(&self) -> bool {
-        matches!(self.rule, UpdateRule::Lamb(_) | UpdateRule::Adafactor(_))
+        self.rule.as_rule().needs_whole_variables()
     }
 }
 
@@ -102,33 +79,7 @@ impl fmt::Display for Optimizer {
             let (decay, exclusion) = (self.weight_decay(), &self.decay_exclusion);
             write!(f, ".weight_decay({decay}){exclusion}")?;
         }
-        match self.rule {
-            UpdateRule::Adafactor(AdafactorRule {
-                relative_step: false,
-                ..
-            }) => {
-                f.write_str(".relative_step(false)")?;
-            }
-            UpdateRule::Rmsprop(rule) => {
-                write!(f, ".rho({})", rule.rho)?;
-                if rule.momentum != 0.0 {
-                    write!(f, ".momentum({})", rule.momentum)?;
-                }
-                if rule.centered {
-                    f.write_str(".centered(true)")?;
-                }
-            }
-            UpdateRule::Sgd(SgdRule { momentum, nesterov }) if momentum != 0.0 => {
-                write!(f, ".momentum({momentum})")?;
-                if nesterov {
-                    f.write_str(".nesterov(true)")?;
-                }
-            }
-            _ => {}
-        }
-        if matches!(self.rule, UpdateRule::Adam(rule) if rule.amsgrad) {
-            f.write_str(".amsgrad(true)")?;
-        }
+        self.rule.as_rule().show(f)?;
         if let Some(decay) = self.layer_decay {
             write!(f, ".layer_decay({decay})")?;
         }
@@ -166,16 +117,8 @@ impl IntoOptimizer for Optimizer {
 impl IntoOptimizer for &str {
     /// With Keras's default rate: 0.001 for Adam, AdamW, RMSprop, Lamb and Adafactor, 0.01 for SGD, 0.0001 for Lion.
     fn into_optimizer(self) -> Result<Optimizer> {
-        let optimizer = match self.to_ascii_lowercase().as_str() {
-            "adamw" => AdamW::new(KERAS_ADAM_RATE).into_optimizer(),
-            "adam" => Adam::new(KERAS_ADAM_RATE).into_optimizer(),
-            "sgd" => SGD::new(KERAS_SGD_RATE).into_optimizer(),
-            "rmsprop" => RMSprop::new(KERAS_ADAM_RATE).into_optimizer(),
-            "lion" => Lion::new(KERAS_LION_RATE).into_optimizer(),
-            "lamb" => Lamb::new(KERAS_ADAM_RATE).into_optimizer(),
-            "adafactor" => Adafactor::new(KERAS_ADAM_RATE).into_optimizer(),
-            _ => Err(problem::unknown_optimizer(self)),
-        };
+        let optimizer = named(&self.to_ascii_lowercase());
+        let optimizer = optimizer.unwrap_or_else(|| Err(problem::unknown_optimizer(self)));
         optimizer.map(|optimizer| Optimizer {
             by_name: true,
             ..optimizer
@@ -189,19 +132,13 @@ impl IntoOptimizer for String {
     }
 }
 
-/// Keras's default rate of Adam, AdamW, RMSprop, Lamb and Adafactor.
-const KERAS_ADAM_RATE: f64 = 1e-3;
-/// Keras's default rate of SGD.
-const KERAS_SGD_RATE: f64 = 1e-2;
-/// Keras's default rate of Lion.
-const KERAS_LION_RATE: f64 = 1e-4;
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::schedule::warmup_linear;
+    use crate::{Adafactor, Adam, AdamW, Lamb, Lion, RMSprop, SGD};
 
     #[track_caller]
     fn check(optimizer: impl IntoOptimizer, expected: Result<&str, &str>) {

@@ -8,12 +8,11 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use burn_flex::{Flex, FlexTensor};
 
-use super::change::{Change, Changes};
-use super::kernel::{self, AdafactorState, AdafactorStep, Elementwise, Pass, Prepare};
+use super::StoredTensor;
+use super::change::Changes;
 use super::norm::{floats, is_flex};
-use super::rule::matrices;
-use super::step::{Moments, OptimizerState, Update};
-use super::{StoredTensor, UpdateRule};
+use super::rule::Planned;
+use super::step::{OptimizerState, Update};
 
 /// The change of each variable that has a gradient, in the order of the module; `None` where one of them is not float32 on
 /// the CPU.
@@ -55,7 +54,6 @@ impl ModuleVisitor for Rehearsal<'_> {
         };
         let time = self.state.steps + 1;
         let update = self.update.for_variable(param.id, &gradient, time);
-        let prepare = update.prepare;
         let shape = weights.dims();
         let (Some(weights), Some(gradient)) = (contiguous(weights), contiguous(gradient)) else {
             self.changes = None;
@@ -70,80 +68,20 @@ impl ModuleVisitor for Rehearsal<'_> {
         let slices = kept.each_ref().map(|it| it.as_ref().map(floats));
         let slices = slices.each_ref().map(Option::<Cow<'_, [f32]>>::as_deref);
         let (weights, gradient) = (floats(&weights), floats(&gradient));
-        let rule = match update.rule {
-            UpdateRule::Adam(rule) => {
-                let step = update.adam(&rule);
-                match rule.amsgrad {
-                    true => Elementwise::AmsGrad(step),
-                    false => Elementwise::Adam(step),
-                }
-            }
-            UpdateRule::Sgd(rule) => match rule.momentum == 0.0 {
-                true => Elementwise::Sgd(update.sgd(&rule)),
-                false => Elementwise::Momentum(update.sgd(&rule)),
-            },
-            UpdateRule::Rmsprop(rule) => Elementwise::Rmsprop {
-                step: update.rmsprop(&rule),
-                has_momentum: rule.momentum != 0.0,
-                is_centered: rule.centered,
-            },
-            UpdateRule::Lion(rule) => Elementwise::Lion(update.lion(&rule)),
-            UpdateRule::Adafactor(rule) => {
-                let step = update.adafactor(&rule);
-                let kept = self.state.moments.get(&param.id);
-                let change = adafactor(&weights, &shape, kept, &gradient, prepare, step);
-                return changes.push((param.id, change));
-            }
-            UpdateRule::Lamb(rule) => {
-                let step = update.lamb(&rule);
-                let [first, second, _] = slices;
-                Elementwise::Adam(step.for_variable(&weights, [first, second], &gradient, prepare))
-            }
-        };
-        let change = kernel::rehearsal(&weights, slices, &gradient, prepare, rule);
+        let change = update.rule.as_rule().rehearse(&Planned {
+            weights: &weights,
+            gradient: &gradient,
+            shape: &shape,
+            kept: slices,
+            moments: self.state.moments.get(&param.id),
+            update: &update,
+        });
         changes.push((param.id, change));
     }
 }
 
-/// Adafactor's update needs all elements at once: it is made on copies of the whole variable.
-fn adafactor(
-    weights: &[f32],
-    shape: &[usize],
-    moments: Option<&Moments>,
-    gradient: &[f32],
-    prepare: Prepare,
-    step: AdafactorStep,
-) -> Change {
-    let copy = |stored: StoredTensor, count: usize| {
-        let kept = moments.and_then(|moments| moments.tensor(stored));
-        let kept = kept.cloned().and_then(contiguous);
-        kept.map_or_else(|| vec![0.0; count], |kept| floats(&kept).into_owned())
-    };
-    let pass = Pass {
-        prepare,
-        is_measured: true,
-    };
-    let mut weights = weights.to_vec();
-    let mut made = |state| kernel::adafactor(&mut weights, state, gradient, pass, step);
-    match matrices(shape) {
-        None => {
-            let mut means = copy(StoredTensor::Second, gradient.len());
-            made(AdafactorState::Vector(&mut means))
-        }
-        Some([count, height, width]) => {
-            let mut rows = copy(StoredTensor::Rows, count * height);
-            let mut columns = copy(StoredTensor::Columns, count * width);
-            made(AdafactorState::Matrices {
-                rows: &mut rows,
-                columns: &mut columns,
-                sizes: [height, width],
-            })
-        }
-    }
-}
-
 /// A float32 tensor of the CPU with its elements in order.
-fn contiguous<const D: usize>(tensor: Tensor<D>) -> Option<FlexTensor> {
+pub(super) fn contiguous<const D: usize>(tensor: Tensor<D>) -> Option<FlexTensor> {
     if !is_flex(&tensor) {
         return None;
     }

@@ -1,222 +1,218 @@
-//! The rules of updates with their numbers, and the tensors that each keeps beside a weight.
+//! [`Rule`]: what each update rule says of itself, and how it changes a variable.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// How one element moves.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum UpdateRule {
-    /// Adam and AdamW.
-    Adam(AdamRule),
-    /// Stochastic gradient descent.
-    Sgd(SgdRule),
-    /// RMSprop.
-    Rmsprop(RmspropRule),
-    /// Lion.
-    Lion(LionRule),
-    /// LAMB.
-    Lamb(LambRule),
-    /// Adafactor.
-    Adafactor(AdafactorRule),
-}
+use burn::tensor::Tensor;
 
-impl UpdateRule {
+use super::change::Change;
+use super::kernel::Pass;
+use super::step::{Moments, VariableUpdate};
+use super::{AdamRule, Slot};
+
+/// The numbers of an optimizer, and what they make of weights and gradients. The default of a method holds for most.
+pub(crate) trait Rule {
     /// Its numbers with the names that they are written by, to be checked.
-    pub(super) fn numbers(&self) -> Vec<(&'static str, f64)> {
-        match self {
-            Self::Adam(rule) => vec![
-                ("beta_1", rule.beta_1),
-                ("beta_2", rule.beta_2),
-                ("epsilon", rule.epsilon),
-                ("weight_decay", rule.weight_decay),
-            ],
-            Self::Sgd(rule) => vec![("momentum", rule.momentum)],
-            Self::Rmsprop(rule) => vec![
-                ("rho", rule.rho),
-                ("momentum", rule.momentum),
-                ("epsilon", rule.epsilon),
-            ],
-            Self::Lion(rule) => vec![
-                ("beta_1", rule.beta_1),
-                ("beta_2", rule.beta_2),
-                ("weight_decay", rule.weight_decay),
-            ],
-            Self::Lamb(rule) => vec![
-                ("beta_1", rule.beta_1),
-                ("beta_2", rule.beta_2),
-                ("epsilon", rule.epsilon),
-                ("weight_decay", rule.weight_decay),
-            ],
-            Self::Adafactor(rule) => vec![
-                ("beta_2_decay", rule.beta_2_decay),
-                ("epsilon_1", rule.epsilon_1),
-                ("epsilon_2", rule.epsilon_2),
-                ("clip_threshold", rule.clip_threshold),
-                ("weight_decay", rule.weight_decay),
-            ],
+    fn numbers(&self) -> Vec<(&'static str, f64)>;
+
+    /// What is kept beside each trained weight.
+    fn slots(&self) -> Vec<Slot>;
+
+    /// The decay of the variables that are not excluded; 0 for rules without.
+    fn weight_decay(&self) -> f64 {
+        0.0
+    }
+
+    /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
+    fn needs_whole_variables(&self) -> bool {
+        false
+    }
+
+    /// The methods of what is in force, as they are written: `.momentum(0.9)`. The rate and the decay are written before.
+    fn show(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    /// The rule if a GPU has a kernel for it.
+    fn on_gpu(&self) -> Option<AdamRule> {
+        None
+    }
+
+    /// Whether it records which pieces of a variable have had a gradient ([`Moments::touched`]).
+    fn tracks_pieces(&self) -> bool {
+        false
+    }
+
+    /// Changes a variable of the CPU where it lies, and what is kept beside it. Returns the change, if it is measured.
+    fn on_slices(&self, variable: Variable<'_>) -> Change;
+
+    /// The change that [`on_slices`](Self::on_slices) would make, to the bit; nothing is written.
+    fn rehearse(&self, planned: &Planned<'_>) -> Change;
+}
+
+/// The same update as tensor operations, for backends on which no kernel makes it.
+pub(crate) trait OnTensors {
+    /// Changes the weights of a variable and what is kept beside them.
+    fn on_tensors<const D: usize>(
+        &self,
+        weights: &mut Tensor<D>,
+        gradient: Tensor<D>,
+        moments: &mut Moments,
+        update: &VariableUpdate,
+    );
+}
+
+/// A variable of the CPU, its gradient, and what is kept beside it.
+pub(crate) struct Variable<'a> {
+    pub weights: &'a mut [f32],
+    pub gradient: &'a [f32],
+    pub shape: &'a [usize],
+    pub moments: &'a mut Moments,
+    pub update: &'a VariableUpdate,
+}
+
+impl Variable<'_> {
+    /// What the pass over it does.
+    pub fn pass(&self) -> Pass {
+        Pass {
+            prepare: self.update.prepare,
+            is_measured: self.update.is_measured,
         }
     }
 }
 
-/// The numbers of Adam, and of AdamW where there is a decay.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdamRule {
-    /// How slowly the mean of the gradients moves.
-    pub beta_1: f64,
-    /// How slowly the mean of the squared gradients moves.
-    pub beta_2: f64,
-    /// Added outside the square root.
-    pub epsilon: f64,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-    /// Whether the largest second moment so far stands in for the present one.
-    pub amsgrad: bool,
+/// The same of an update that is rehearsed.
+pub(crate) struct Planned<'a> {
+    pub weights: &'a [f32],
+    pub gradient: &'a [f32],
+    pub shape: &'a [usize],
+    /// Both moments and the largest second one, where they are there already.
+    pub kept: [Option<&'a [f32]>; 3],
+    pub moments: Option<&'a Moments>,
+    pub update: &'a VariableUpdate,
 }
 
-/// The numbers of gradient descent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SgdRule {
-    /// The share of the last step that is taken again.
-    pub momentum: f64,
-    /// Whether to look ahead along the momentum.
-    pub nesterov: bool,
-}
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, TensorData};
 
-/// The numbers of RMSprop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RmspropRule {
-    /// How slowly the mean of the squared gradients moves.
-    pub rho: f64,
-    /// The share of the last step that is taken again.
-    pub momentum: f64,
-    /// Added inside the square root.
-    pub epsilon: f64,
-    /// Whether the square of the mean gradient is taken from the mean square.
-    pub centered: bool,
-}
+    use super::*;
+    use crate::kernel::BLOCK;
+    use crate::{
+        Adafactor, Adam, AdamW, IntoOptimizer, Lamb, Lion, RMSprop, SGD, StoredTensor, UpdateRule,
+    };
 
-/// The numbers of Lion.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LionRule {
-    /// The share of the momentum in the direction of a step.
-    pub beta_1: f64,
-    /// How slowly the momentum moves.
-    pub beta_2: f64,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-}
-
-/// The numbers of LAMB.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LambRule {
-    /// How slowly the mean of the gradients moves.
-    pub beta_1: f64,
-    /// How slowly the mean of the squared gradients moves.
-    pub beta_2: f64,
-    /// Added outside the square root.
-    pub epsilon: f64,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-}
-
-impl LambRule {
-    /// The rule whose moments it keeps and whose direction it takes.
-    pub(super) fn adam(&self) -> AdamRule {
-        AdamRule {
-            beta_1: self.beta_1,
-            beta_2: self.beta_2,
-            epsilon: self.epsilon,
-            weight_decay: self.weight_decay,
-            amsgrad: false,
-        }
+    fn numbers(count: usize, factor: usize, scale: f32) -> Vec<f32> {
+        let one = |at: usize| ((at * factor) % 1013) as f32 * scale - 1.0;
+        (0..count).map(one).collect()
     }
-}
 
-/// The numbers of Adafactor.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AdafactorRule {
-    /// The old means have the share `1 − stepᵇ` in the new ones, with this as `b`.
-    pub beta_2_decay: f64,
-    /// Added to every squared gradient.
-    pub epsilon_1: f64,
-    /// The least size of a variable that its steps are measured by.
-    pub epsilon_2: f64,
-    /// The root mean square that the direction of a variable is cut to.
-    pub clip_threshold: f64,
-    /// Whether the rate is at most 1/√step.
-    pub relative_step: bool,
-    /// Decoupled: `w -= rate · decay · w`, before the step.
-    pub weight_decay: f64,
-}
+    /// An update of weights with moments of earlier steps: the weights after it, and the change.
+    fn updated(rule: UpdateRule, is_measured: bool) -> (Vec<f32>, Change) {
+        let (mut weights, gradient) = variable();
+        let mut moments = moments();
+        let shape = [weights.len()];
+        let update = update(rule, is_measured);
+        let change = rule.as_rule().on_slices(Variable {
+            weights: &mut weights,
+            gradient: &gradient,
+            shape: &shape,
+            moments: &mut moments,
+            update: &update,
+        });
+        (weights, change)
+    }
 
-/// A tensor that an optimizer keeps beside each trained weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// The momentum of SGD and RMSprop.
-    Velocity,
-    /// Lion's momentum.
-    Momentum,
-    /// RMSprop's mean of the squared gradients.
-    MeanSquare,
-    /// RMSprop's mean of the gradients, where it is centered.
-    MeanGradient,
-    /// Adam's mean of the gradients.
-    M,
-    /// Adam's mean of the squared gradients.
-    V,
-    /// The largest second moment so far, for AMSGrad.
-    LargestV,
-    /// The moving average of the weight.
-    Average,
-    /// Adafactor's mean of the squared gradients of each row of a matrix.
-    RowMeans,
-    /// And of each column.
-    ColumnMeans,
-    /// Adafactor's mean of the squared gradients of a vector.
-    VectorMeanSquare,
-}
-
-impl Slot {
-    /// Its name on a placement: `Adam m`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Velocity => "velocity",
-            Self::Momentum => "momentum",
-            Self::MeanSquare => "mean square",
-            Self::MeanGradient => "mean gradient",
-            Self::M => "Adam m",
-            Self::V => "Adam v",
-            Self::LargestV => "largest v",
-            Self::Average => "average",
-            Self::RowMeans => "row means",
-            Self::ColumnMeans => "column means",
-            Self::VectorMeanSquare => "mean square of vectors",
+    fn update(rule: UpdateRule, is_measured: bool) -> VariableUpdate {
+        VariableUpdate {
+            rule,
+            rate: 1e-2,
+            prepare: Pass::PLAIN.prepare,
+            decays: true,
+            is_measured,
+            time: 3,
         }
     }
 
-    /// How many numbers it has beside a variable of this shape.
-    pub fn numbers(self, shape: &[usize]) -> usize {
-        let sizes = matrices(shape);
-        match (self, sizes) {
-            (Self::RowMeans, Some([count, rows, _])) => count * rows,
-            (Self::ColumnMeans, Some([count, _, columns])) => count * columns,
-            (Self::RowMeans | Self::ColumnMeans, None) => 0,
-            (Self::VectorMeanSquare, Some(_)) => 0,
-            _ => shape.iter().product(),
+    fn variable() -> (Vec<f32>, Vec<f32>) {
+        let count = BLOCK + 1500;
+        (numbers(count, 7, 2e-3), numbers(count, 13, 3e-3))
+    }
+
+    /// What every rule may have kept; the mean gradient of RMSprop so small that the spread is not below zero.
+    fn moments() -> Moments {
+        let count = BLOCK + 1500;
+        let tensor = |values: Vec<f32>| {
+            Some(Tensor::from_data(
+                TensorData::new(values, [count]),
+                &Device::flex(),
+            ))
+        };
+        let squares = numbers(count, 17, 1e-3).into_iter().map(|it| it * it);
+        let squares: Vec<f32> = squares.collect();
+        Moments {
+            first: tensor(numbers(count, 11, 1e-3)),
+            largest: tensor(squares.iter().map(|it| it * 0.1).collect()),
+            second: tensor(squares),
+            ..Moments::default()
         }
     }
 
-    /// Whether it has fewer numbers than the variable.
-    pub fn is_factored(self) -> bool {
-        matches!(
-            self,
-            Self::RowMeans | Self::ColumnMeans | Self::VectorMeanSquare
-        )
+    /// For every rule: an update that is measured has the bits of one that is not, and a rehearsal its change.
+    #[test]
+    fn a_change_is_measured_and_foretold() {
+        let optimizers = [
+            Adam::new(1e-2).into_optimizer(),
+            AdamW::new(1e-2).into_optimizer(),
+            Adam::new(1e-2).amsgrad(true).into_optimizer(),
+            SGD::new(0.1).into_optimizer(),
+            SGD::new(0.1).momentum(0.9).nesterov(true).into_optimizer(),
+            RMSprop::new(1e-3).into_optimizer(),
+            RMSprop::new(1e-3).momentum(0.5).into_optimizer(),
+            RMSprop::new(1e-3)
+                .momentum(0.5)
+                .centered(true)
+                .into_optimizer(),
+            Lion::new(1e-2).weight_decay(0.1).into_optimizer(),
+            Lamb::new(1e-2).weight_decay(0.1).into_optimizer(),
+            Adafactor::new(1e-2).into_optimizer(),
+        ];
+        for optimizer in optimizers {
+            let optimizer = optimizer.expect("valid");
+            let rule = optimizer.rule;
+            let ((weights, change), (plain, none)) = (updated(rule, true), updated(rule, false));
+            assert_eq!(weights, plain, "{optimizer}");
+            assert_eq!(none, Change::default(), "{optimizer}");
+            let (old, gradient) = variable();
+            let sum = |values: &mut dyn Iterator<Item = f32>| -> f64 {
+                values.map(|it| f64::from(it).powi(2)).sum()
+            };
+            let mut moved = weights.iter().zip(&old).map(|(new, old)| new - old);
+            for (found, expected) in [
+                (change.weights, sum(&mut old.iter().copied())),
+                (change.change, sum(&mut moved)),
+            ] {
+                let near = (found - expected).abs() < 1e-6 * expected;
+                assert!(near, "{optimizer}: {found} {expected}");
+            }
+            let (moments, shape) = (moments(), [old.len()]);
+            let kept = [
+                StoredTensor::First,
+                StoredTensor::Second,
+                StoredTensor::Largest,
+            ];
+            let kept = kept.map(|kept| {
+                let data = moments.tensor(kept)?.to_data();
+                Some(data.iter::<f32>().collect::<Vec<f32>>())
+            });
+            let foretold = rule.as_rule().rehearse(&Planned {
+                weights: &old,
+                gradient: &gradient,
+                shape: &shape,
+                kept: kept.each_ref().map(Option::as_deref),
+                moments: Some(&moments),
+                update: &update(rule, true),
+            });
+            assert_eq!(foretold, change, "{optimizer}");
+        }
     }
-}
-
-/// The matrices that the last two axes of a variable make: how many, their rows, their columns. None for vectors.
-pub(super) fn matrices(shape: &[usize]) -> Option<[usize; 3]> {
-    let (&columns, rest) = shape.split_last()?;
-    let (&rows, rest) = rest.split_last()?;
-    Some([rest.iter().product(), rows, columns])
 }

@@ -9,19 +9,15 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 
+use super::adam::kernel::Touched;
 use super::average::{Overwrite, average};
 use super::change::Changes;
-use super::kernel::{
-    AdafactorStep, AdamStep, LambStep, LionStep, Prepare, RmspropStep, SgdStep, Touched,
-};
+use super::kernel::Prepare;
 use super::norm::{is_flex, tensor_norm};
 use super::on_gpu;
 use super::on_slices::on_slices;
 use super::on_tensors::on_tensors;
-use super::{
-    AdafactorRule, AdamRule, Averaging, Clipping, LambRule, LionRule, RmspropRule, SgdRule, Slot,
-    UpdateRule,
-};
+use super::{Averaging, Clipping, Slot, UpdateRule};
 
 /// The moments of one replica, made at the first step, beside the weights. A clone shares the tensors until one of
 /// the two makes a step.
@@ -151,37 +147,9 @@ pub(super) struct VariableUpdate {
     pub time: u64,
 }
 
-/// The numbers of the step under each rule.
 impl VariableUpdate {
-    pub fn adam(&self, rule: &AdamRule) -> AdamStep {
-        AdamStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
-    }
-
-    pub fn lamb(&self, rule: &LambRule) -> LambStep {
-        LambStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
-    }
-
-    pub fn adafactor(&self, rule: &AdafactorRule) -> AdafactorStep {
-        AdafactorStep::new(rule, self.rate, self.decay(rule.weight_decay), self.time)
-    }
-
-    pub fn lion(&self, rule: &LionRule) -> LionStep {
-        LionStep::new(rule, self.rate, self.decay(rule.weight_decay))
-    }
-
-    pub fn rmsprop(&self, rule: &RmspropRule) -> RmspropStep {
-        RmspropStep::new(rule, self.rate)
-    }
-
-    pub fn sgd(&self, rule: &SgdRule) -> SgdStep {
-        SgdStep {
-            rate: self.rate as f32,
-            momentum: rule.momentum as f32,
-            nesterov: rule.nesterov,
-        }
-    }
-
-    fn decay(&self, weight_decay: f64) -> f64 {
+    /// The decay of the variable under a rule with this one.
+    pub fn decay(&self, weight_decay: f64) -> f64 {
         if self.decays { weight_decay } else { 0.0 }
     }
 }

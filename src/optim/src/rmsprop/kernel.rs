@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::{BLOCK, Pass, Prepare};
 use crate::RmspropRule;
 use crate::change::{Change, updated};
+use crate::kernel::{BLOCK, Pass, Prepare};
 
 /// RMSprop at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-pub(super) fn block(
+pub(crate) fn block(
     weights: &mut [f32],
     velocity: &mut [f32],
     squares: &mut [f32],
@@ -105,5 +105,65 @@ pub(super) fn block(
             }
             None => move_by,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Pass = Pass::PLAIN;
+
+    /// Keras's formula in f64, with the numbers of four steps.
+    #[test]
+    fn rmsprop_is_its_definition() {
+        let gradients = [0.3_f64, -0.2, 0.05, 1.0];
+        let (rate, rho, momentum, epsilon) = (0.01, 0.9, 0.5, 1e-7);
+        for (has_momentum, is_centered) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let (mut weight, mut square, mut mean, mut moved) = (0.5, 0.0, 0.0, 0.0);
+            let mut found = [0.5_f32];
+            let (mut v, mut m, mut u) = ([0.0_f32], [0.0_f32], [0.0_f32]);
+            let rule = RmspropRule {
+                rho,
+                momentum,
+                epsilon,
+                centered: is_centered,
+            };
+            for &gradient in &gradients {
+                square = rho * square + (1.0 - rho) * gradient * gradient;
+                mean = rho * mean + (1.0 - rho) * gradient;
+                let spread = if is_centered {
+                    square - mean * mean
+                } else {
+                    square
+                };
+                let step = rate * gradient / f64::sqrt(spread + epsilon);
+                moved = if has_momentum {
+                    momentum * moved + step
+                } else {
+                    step
+                };
+                weight -= moved;
+                let velocity = if has_momentum { &mut u[..] } else { &mut [] };
+                let means = if is_centered { &mut m[..] } else { &mut [] };
+                let step = RmspropStep::new(&rule, rate);
+                rmsprop(
+                    &mut found,
+                    velocity,
+                    &mut v,
+                    means,
+                    &[gradient as f32],
+                    PLAIN,
+                    step,
+                );
+            }
+            assert!(
+                (f64::from(found[0]) - weight).abs() < 1e-6,
+                "{} {weight}",
+                found[0]
+            );
+        }
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{BLOCK, Pass, Prepare};
 use crate::AdafactorRule;
 use crate::change::{Change, updated};
+use crate::kernel::{BLOCK, Pass, Prepare};
 
 /// Elements whose directions are there at a time.
 const PIECE: usize = 1024;

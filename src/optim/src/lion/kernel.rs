@@ -1,8 +1,8 @@
 //! Lion on slices.
 
-use super::{Pass, Prepare, with_one_kept};
 use crate::LionRule;
 use crate::change::Change;
+use crate::kernel::{Pass, Prepare, with_one_kept};
 
 /// Lion at one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub(crate) fn lion(
     )
 }
 
-pub(super) fn block(
+pub(crate) fn block(
     weights: &mut [f32],
     momentum: &mut [f32],
     gradients: &[f32],
@@ -62,5 +62,42 @@ pub(super) fn block(
         };
         *weight = *weight * step.keep - step.rate * sign;
         *momentum = step.beta_2 * *momentum + (1.0 - step.beta_2) * gradient;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Pass = Pass::PLAIN;
+
+    /// Keras's formula in f64.
+    #[test]
+    fn lion_is_its_definition() {
+        let rule = LionRule {
+            beta_1: 0.9,
+            beta_2: 0.5,
+            weight_decay: 0.1,
+        };
+        let step = LionStep::new(&rule, 0.01, rule.weight_decay);
+        let (mut weight, mut kept) = ([0.5_f32], [0.0_f32]);
+        // Directions: 0.03; 0.9 · 0.15 − 0.02 > 0; 0; the momentum is 0.15, −0.025, −0.0125.
+        let mut expected = 0.5_f64;
+        for (gradient, sign) in [(0.3_f32, 1.0), (-0.2, 1.0), (0.0, -1.0), (0.1125, 0.0)] {
+            lion(&mut weight, &mut kept, &[gradient], PLAIN, step);
+            expected = expected * (1.0 - 0.001) - 0.01 * sign;
+            // 0.9 · −0.0125 + 0.1 · 0.1125 is 0 but for its rounding.
+            let close = if sign == 0.0 { 0.0101 } else { 1e-6 };
+            assert!(
+                (f64::from(weight[0]) - expected).abs() < close,
+                "{weight:?} {expected}"
+            );
+        }
+        let (mut weight, mut kept) = ([0.5_f32], [0.0_f32]);
+        lion(&mut weight, &mut kept, &[0.0], PLAIN, step);
+        assert!(
+            (weight[0] - 0.4995).abs() < 1e-6,
+            "without a direction it only decays"
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::{BLOCK, Pass, Prepare};
 use crate::AdamRule;
 use crate::change::{Change, PIECE, updated};
+use crate::kernel::{BLOCK, Pass, Prepare};
 
 /// Adam at one step, everything worked out that does not depend on the element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,7 +161,7 @@ fn decay(weights: &mut [f32], keep: f32) {
 
 /// The loop of [`adam`] with AMSGrad: Reddi, Kale and Kumar 2018, algorithm 2, with Adam's bias
 /// correction as in PyTorch and Keras. A second moment that shrinks does not lengthen the steps.
-pub(super) fn amsgrad_block(
+pub(crate) fn amsgrad_block(
     weights: &mut [f32],
     first: &mut [f32],
     second: &mut [f32],
@@ -185,7 +185,7 @@ pub(super) fn amsgrad_block(
 
 /// The loop of [`adam`], for the widest vectors the processor has. Nothing is fused or reordered, so
 /// the bits are the same for all of them.
-pub(super) fn block(
+pub(crate) fn block(
     weights: &mut [f32],
     first: &mut [f32],
     second: &mut [f32],
@@ -240,6 +240,97 @@ pub(super) fn block(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PLAIN: Pass = Pass::PLAIN;
+
+    /// Kingma and Ba's algorithm 1 in f64, with decoupled decay; one weight.
+    fn reference(rule: &AdamRule, rate: f64, gradients: &[f64], mut weight: f64) -> f64 {
+        let (mut first, mut second) = (0.0, 0.0);
+        for (index, gradient) in gradients.iter().enumerate() {
+            let time = index as i32 + 1;
+            weight -= rate * rule.weight_decay * weight;
+            first = rule.beta_1 * first + (1.0 - rule.beta_1) * gradient;
+            second = rule.beta_2 * second + (1.0 - rule.beta_2) * gradient * gradient;
+            let (m, v) = (
+                first / (1.0 - rule.beta_1.powi(time)),
+                second / (1.0 - rule.beta_2.powi(time)),
+            );
+            weight -= rate * m / (v.sqrt() + rule.epsilon);
+        }
+        weight
+    }
+
+    #[test]
+    fn adam_is_its_definition() {
+        let rule = AdamRule {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.01,
+            amsgrad: false,
+        };
+        let gradients = [0.3, -0.2, 0.0, 1e-4, 2.0, -1.0];
+        let (mut weight, mut first, mut second) = ([0.5_f32], [0.0], [0.0]);
+        for (index, &gradient) in gradients.iter().enumerate() {
+            let step = AdamStep::new(&rule, 0.01, rule.weight_decay, index as u64 + 1);
+            let state = AdamState {
+                first: &mut first,
+                second: &mut second,
+                largest: None,
+                touched: &mut Touched::everywhere(1),
+            };
+            adam(&mut weight, state, &[gradient as f32], PLAIN, step);
+        }
+        let expected = reference(&rule, 0.01, &gradients, 0.5);
+        assert!(
+            (f64::from(weight[0]) - expected).abs() < 1e-6,
+            "{} {expected}",
+            weight[0]
+        );
+    }
+
+    /// Algorithm 2 of Reddi, Kale and Kumar, with bias correction, worked out with β₁ = 0 and β₂ = 0.5
+    /// so that a pocket calculator does: v is 4·0.5 = 2, then 1, then 0.5, and its maximum stays 2.
+    #[test]
+    fn amsgrad_keeps_the_largest_second_moment() {
+        let rule = AdamRule {
+            beta_1: 0.0,
+            beta_2: 0.5,
+            epsilon: 1e-12,
+            weight_decay: 0.0,
+            amsgrad: true,
+        };
+        let run = |amsgrad: bool| {
+            let (mut weight, mut first, mut second, mut largest) = ([1.0_f32], [0.0], [0.0], [0.0]);
+            let gradients = [2.0_f32, 0.0, 0.0, 0.1];
+            let weights = gradients.iter().zip(1..).map(|(&gradient, time)| {
+                let step = AdamStep::new(&rule, 0.1, 0.0, time);
+                let state = AdamState {
+                    first: &mut first,
+                    second: &mut second,
+                    largest: amsgrad.then_some(&mut largest[..]),
+                    touched: &mut Touched::everywhere(1),
+                };
+                adam(&mut weight, state, &[gradient], PLAIN, step);
+                f64::from(weight[0])
+            });
+            let weights: Vec<f64> = weights.collect();
+            (weights, largest[0])
+        };
+        // Step 1: 2 / √(2 / 0.5) = 1. Steps 2 and 3: no gradient. Step 4: v = 0.25 + 0.005 = 0.255, its
+        // maximum 2, 1 − 0.5⁴ = 0.9375: 0.1 / √(2 / 0.9375) = 0.068465, and without: 0.1 / √(0.255 / 0.9375).
+        let (weights, largest) = run(true);
+        let expected = [0.9, 0.9, 0.9, 0.9 - 0.1 * 0.068_465];
+        for (found, expected) in weights.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{weights:?}");
+        }
+        assert_eq!(largest, 2.0);
+        let (weights, _) = run(false);
+        assert!(
+            (weights[3] - (0.9 - 0.1 * 0.191_741)).abs() < 1e-6,
+            "{weights:?}"
+        );
+    }
 
     const COUNT: usize = 3 * PIECE + 17;
 

@@ -2,8 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::{AdamStep, BLOCK, Prepare};
 use crate::LambRule;
+use crate::adam::kernel::AdamStep;
+use crate::kernel::{BLOCK, Prepare};
 
 /// What stands for moments that are not there yet.
 static NOTHING: [f32; BLOCK] = [0.0; BLOCK];
@@ -122,8 +123,9 @@ fn squares(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AdamState, Pass, Touched, adam};
     use super::*;
+    use crate::adam::kernel::{AdamState, Touched, adam};
+    use crate::kernel::Pass;
 
     const RULE: LambRule = LambRule {
         beta_1: 0.9,
