@@ -82,7 +82,7 @@ LANES = {
         ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/fine_tuning_errors.ipynb", "notebooks/many_workers.ipynb",
          "notebooks/model_outside_scope.ipynb", "notebooks/one_or_many_devices.ipynb", "notebooks/question_answering.ipynb",
          "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
-         "notebooks/webgpu.ipynb", "src/train/src/report", "src/strategy/src/placement", "src/evaluation"),
+         "notebooks/webgpu.ipynb", "src/report", "src/strategy/src/placement", "src/evaluation"),
     ),
     "package": Lane(
         "the wheel: made, installed and uninstalled",

@@ -3,6 +3,7 @@
 
 use stratoscope_strategy::strategy::Workers;
 use stratoscope_train::html::escape;
+use stratoscope_train::plot::rates;
 use stratoscope_train::{
     Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
@@ -152,7 +153,7 @@ impl IntoBundle for Rewound {
 
 impl IntoBundle for RatePlan {
     fn bundle(&self) -> MimeBundle {
-        drawn(self.picture())
+        drawn(rates(self))
     }
 }
 

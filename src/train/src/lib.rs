@@ -51,7 +51,6 @@ mod inspect;
 pub mod model;
 pub mod network;
 mod prepare;
-pub mod report;
 mod run;
 pub mod step;
 
@@ -67,6 +66,7 @@ pub use step::precision;
 pub use stratoscope_metrics::{loss, metric};
 pub use stratoscope_optim as optimizer;
 pub use stratoscope_optim::schedule;
+pub use stratoscope_report as report;
 
 pub use arguments::class_weight::IntoClassWeight;
 pub use arguments::{

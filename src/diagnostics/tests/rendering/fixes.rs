@@ -328,6 +328,7 @@ fn known() -> BTreeSet<String> {
         "train",
         "metrics",
         "optim",
+        "report",
         "strategy",
         "data",
         "bert",

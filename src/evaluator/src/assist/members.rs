@@ -13,11 +13,12 @@ use std::sync::OnceLock;
 use stratoscope_compile::facade;
 
 /// The crates whose types cells have.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "stratoscope",
     "train",
     "metrics",
     "optim",
+    "report",
     "bert",
     "course",
     "data",

@@ -6,8 +6,8 @@ use serde::Serialize;
 use stratoscope_render::html::prose;
 use stratoscope_render::text;
 
-use crate::report::history::{Edit, History};
-use crate::report::plot::{Picture, losses_beside};
+use crate::history::{Edit, History};
+use crate::plot::{Picture, losses_beside};
 
 /// The first step whose loss differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +53,7 @@ pub struct Comparison {
 }
 
 /// What two runs are called, of which forks have a name.
-pub(crate) fn names_of(labels: [&str; 2]) -> [String; 2] {
+pub fn names_of(labels: [&str; 2]) -> [String; 2] {
     match labels {
         ["", ""] => ["first run", "second run"].map(str::to_owned),
         labels => labels.map(|label| match label {

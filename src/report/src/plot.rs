@@ -1,9 +1,9 @@
 //! The curves of a run as charts: loss, metrics, learning rate, one chart each.
 
+use stratoscope_optim::schedule::{RatePlan, short};
 use stratoscope_render::chart::{Chart, Content, Figure, Marker, MarkerKind, Scale, Series};
 
-use crate::report::history::History;
-use crate::schedule::{RatePlan, short};
+use crate::history::History;
 
 /// A picture and what front ends without pictures show.
 #[derive(Clone, Debug)]
@@ -117,25 +117,23 @@ impl History {
 }
 
 /// The training losses of two runs in one chart.
-pub(crate) fn losses_beside(histories: [&History; 2], names: [&str; 2], plain: String) -> Picture {
+pub fn losses_beside(histories: [&History; 2], names: [&str; 2], plain: String) -> Picture {
     let curves = histories.iter().zip(names);
     let curves = curves.map(|(history, name)| Series::new(name, averaged(history.of_steps().0)));
     let charts = vec![chart("loss", curves.collect())];
     picture(charts, "the losses of the runs", plain)
 }
 
-impl RatePlan {
-    /// The rate over the optimizer steps of the run, before the run.
-    pub fn picture(&self) -> Picture {
-        let points = self.points(MAX_POINTS as u64).into_iter();
-        let points = points.map(|(step, rate)| (step as f64, rate)).collect();
-        let chart = chart_of_rates(&self.schedule.to_string(), points);
-        let plain = match self.schedule.is_constant() {
-            true => self.to_string(),
-            false => format!("{}: {self}", self.schedule),
-        };
-        picture(vec![chart], "the learning rate over the run", plain)
-    }
+/// The rate over the optimizer steps of a run, before the run.
+pub fn rates(plan: &RatePlan) -> Picture {
+    let points = plan.points(MAX_POINTS as u64).into_iter();
+    let points = points.map(|(step, rate)| (step as f64, rate)).collect();
+    let chart = chart_of_rates(&plan.schedule.to_string(), points);
+    let plain = match plan.schedule.is_constant() {
+        true => plan.to_string(),
+        false => format!("{}: {plan}", plan.schedule),
+    };
+    picture(vec![chart], "the learning rate over the run", plain)
 }
 
 /// Training and, where it was measured, validation.
@@ -213,7 +211,7 @@ fn picked(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::history::{Edit, EpochRecord, ExecutionRecord, Measured, StepRecord};
+    use crate::history::{Edit, EpochRecord, ExecutionRecord, Measured, StepRecord};
 
     fn history(losses: &[f64]) -> History {
         let mut history = History::new("cpu:0".to_owned());
@@ -257,15 +255,15 @@ mod tests {
 
     #[test]
     fn the_rates_of_a_run_to_come() {
-        use crate::schedule::{IntoSchedule, warmup_linear};
-        let picture = warmup_linear(5e-5, 0.1).plan(189).picture();
+        use stratoscope_optim::schedule::{IntoSchedule, warmup_linear};
+        let picture = super::rates(&warmup_linear(5e-5, 0.1).plan(189));
         assert!(picture.svg.contains("warmup_linear(5e-5, 0.1)"));
         assert_eq!(
             picture.plain,
             "warmup_linear(5e-5, 0.1): 0 at step 0, 5e-5 at 18, 2.778e-5 at 94, 2.924e-7 at 188"
         );
-        assert!(!1e-3.plan(0).picture().svg.contains("NaN"));
-        let constant = 5e-5.plan(125).picture();
+        assert!(!super::rates(&1e-3.plan(0)).svg.contains("NaN"));
+        let constant = super::rates(&5e-5.plan(125));
         assert_eq!(constant.plain, "constant 5e-5");
         assert!(constant.svg.contains("constant 5e-5"));
     }

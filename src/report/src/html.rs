@@ -4,12 +4,12 @@
 pub use stratoscope_render::html::{escape, prose};
 pub use stratoscope_render::units::seconds as time;
 
-use crate::report::history::Measured;
+use crate::history::Measured;
 
 /// A cell of a table.
-pub(crate) const CELL: &str = "padding:3px 12px;text-align:right;border-bottom:1px solid #80808059";
+pub const CELL: &str = "padding:3px 12px;text-align:right;border-bottom:1px solid #80808059";
 /// The heading of a column.
-pub(crate) const HEAD: &str = "padding:3px 12px;text-align:right;font-weight:600;\
+pub const HEAD: &str = "padding:3px 12px;text-align:right;font-weight:600;\
                                border-bottom:1px solid #808080b3";
 
 /// A metric's value: four digits, or the word.

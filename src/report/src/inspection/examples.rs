@@ -7,7 +7,7 @@ use stratoscope_render::html::{CODE_FONT, DATA_TABLE_STYLE, data_table, escape};
 use stratoscope_render::text;
 
 use super::{notes_html, number, title_html};
-use crate::report::html::HEAD;
+use crate::html::HEAD;
 
 /// Examples that a page shows; the others are counted.
 const MOST: usize = 64;
@@ -377,7 +377,7 @@ shown_as_text!(BatchView RankedExamples);
 mod tests {
     use super::*;
 
-    pub(crate) fn example(row: usize, word: &str) -> ExampleView {
+    pub fn example(row: usize, word: &str) -> ExampleView {
         let piece = |text: &str, unknown, attended| Piece {
             text: text.to_owned(),
             id: 1,

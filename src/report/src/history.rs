@@ -3,16 +3,17 @@
 use std::fmt::{self, Write};
 
 use serde::Serialize;
+use stratoscope_metrics::metric::Predicted;
 use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 
-use crate::metric::Predicted;
-use crate::report::counters::Counters;
-use crate::report::html::{CELL, HEAD, escape, prose, rate, time, value};
-use crate::report::text::{COLUMNS, table};
+use crate::counters::Counters;
+use crate::html::{CELL, HEAD, escape, prose, rate, time, value};
+use crate::text::{COLUMNS, table};
 
 mod evaluation;
 mod named;
+mod scores;
 
 pub use evaluation::{CutTexts, OtherLength};
 use named::Columns;
@@ -161,14 +162,15 @@ pub struct History {
     pub devices: String,
     /// The metrics of which low values are good.
     #[serde(skip)]
-    pub(crate) low_is_good: Vec<&'static str>,
+    pub low_is_good: Vec<&'static str>,
     /// For `history["loss"]`.
     #[serde(skip)]
     named: Columns,
 }
 
 impl History {
-    pub(crate) fn new(devices: String) -> Self {
+    /// Of a run that has not begun. `devices`: replicas and devices in words.
+    pub fn new(devices: String) -> Self {
         Self {
             epochs: Vec::new(),
             executions: Vec::new(),
@@ -192,7 +194,7 @@ impl History {
     }
 
     /// Names no checkpoints any more: a fork writes none.
-    pub(crate) fn forget_checkpoints(&mut self) {
+    pub fn forget_checkpoints(&mut self) {
         (self.complete_checkpoint, self.checkpoint) = (None, None);
     }
 

@@ -126,7 +126,7 @@ impl Statistics {
     }
 
     /// Whether both are of the same elements, as far as the numbers tell. (A NaN here equals a NaN.)
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let bits = |it: &Self| [it.min, it.max, it.sum, it.squares].map(f64::to_bits);
         let counts = |it: &Self| (it.elements, it.nans, it.infinities);
         bits(self) == bits(other)

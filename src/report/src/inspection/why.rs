@@ -7,7 +7,7 @@ use stratoscope_render::text;
 
 use super::tensors::TensorRow;
 use super::{notes_html, number, percent, title_html};
-use crate::report::html::{CELL, HEAD};
+use crate::html::{CELL, HEAD};
 
 /// The part of a step in which something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

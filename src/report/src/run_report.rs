@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde::Serialize;
+use stratoscope_optim::schedule::short;
 use stratoscope_render::html::prose;
 use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
 
-use crate::report::history::History;
-use crate::report::stop::Stop;
-use crate::schedule::short;
+use crate::history::History;
+use crate::stop::Stop;
 
 /// One optimizer step, with what is known of it without more work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

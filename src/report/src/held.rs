@@ -12,4 +12,4 @@ pub struct Held {
 }
 
 /// Looks into a value of the type that it is registered for.
-pub(crate) type Look = fn(&dyn Any) -> Option<Held>;
+pub type Look = fn(&dyn Any) -> Option<Held>;

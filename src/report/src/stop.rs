@@ -9,7 +9,7 @@ use stratoscope_render::html::{DATA_TABLE_STYLE, escape, picture, prose};
 use stratoscope_render::text;
 
 use super::run_report::{Position, StepNumbers, StepPoint, html, latest};
-use crate::report::html::rate;
+use crate::html::rate;
 
 /// Why a run stopped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +53,8 @@ const LISTED: usize = 12;
 const LAYERS: usize = 3;
 
 impl Stop {
-    pub(crate) fn new(
+    /// A stop after these latest steps; the run has no name yet.
+    pub fn new(
         reason: StopReason,
         position: Position,
         recent: impl IntoIterator<Item = StepPoint>,
@@ -79,7 +80,8 @@ impl Stop {
         }
     }
 
-    pub(crate) fn headline(&self) -> String {
+    /// Where and why, with the name of the run.
+    pub fn headline(&self) -> String {
         let position = &self.position;
         let what = self.what(position);
         match self.run.as_str() {

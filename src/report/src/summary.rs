@@ -9,7 +9,7 @@ use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
 use stratoscope_strategy::placement::bytes;
 
-use crate::report::html::{HEAD, escape};
+use crate::html::{HEAD, escape};
 
 /// Layers with so many variables are one row.
 const FOLDED: usize = 5;
@@ -57,7 +57,7 @@ struct Total {
 impl Summary {
     /// Of a model with this title. `layers`: where the network knows the shapes of their outputs; else its variables
     /// are shown.
-    pub(crate) fn of(
+    pub fn of(
         title: &'static str,
         built: bool,
         layers: Option<Vec<LayerRow>>,
@@ -157,7 +157,7 @@ impl Summary {
         let _ = write!(
             html,
             "</table><div style=\"font-size:13px\">{}</div>",
-            crate::report::html::prose(&self.last_line())
+            crate::html::prose(&self.last_line())
         );
         html
     }

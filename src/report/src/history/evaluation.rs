@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 use stratoscope_data::TokenReport;
+use stratoscope_metrics::metric::Predicted;
 use stratoscope_render::text;
 
 use super::{Evaluation, NOTE, html_table, lines};
-use crate::metric::Predicted;
-use crate::report::html::{time, value};
-use crate::report::inspection::ConfusionMatrix;
-use crate::report::text::table;
+use crate::html::{time, value};
+use crate::inspection::ConfusionMatrix;
+use crate::text::table;
 
 /// Texts that lost tokens to a maximum length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub struct CutTexts {
 
 impl CutTexts {
     /// `None` if all texts are whole.
-    pub(crate) fn of(report: &TokenReport) -> Option<Self> {
+    pub fn of(report: &TokenReport) -> Option<Self> {
         (report.truncated_rows > 0).then_some(Self {
             texts: report.truncated_rows,
             of: report.rows,
@@ -34,7 +34,7 @@ impl CutTexts {
     }
 
     /// The line below a table.
-    pub(crate) fn to_html(self) -> String {
+    pub fn to_html(self) -> String {
         format!("<div style=\"{NOTE}\">{self}</div>")
     }
 }
@@ -64,7 +64,7 @@ pub struct OtherLength {
 
 impl OtherLength {
     /// `None` where the training had the same length, or where one of them is not known.
-    pub(crate) fn of(asked: Option<usize>, trained: Option<usize>) -> Option<Self> {
+    pub fn of(asked: Option<usize>, trained: Option<usize>) -> Option<Self> {
         let (max_length, trained) = asked.zip(trained)?;
         (max_length != trained).then_some(Self {
             max_length,

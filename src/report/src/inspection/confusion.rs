@@ -28,7 +28,7 @@ pub struct ConfusionMatrix {
 
 impl ConfusionMatrix {
     /// `None` where there is no class.
-    pub(crate) fn new(counts: Vec<Vec<u64>>, label_names: &[String]) -> Option<Self> {
+    pub fn new(counts: Vec<Vec<u64>>, label_names: &[String]) -> Option<Self> {
         let name = |class: usize| {
             let name = label_names.get(class).cloned();
             name.unwrap_or_else(|| class.to_string())
@@ -42,7 +42,7 @@ impl ConfusionMatrix {
     }
 
     /// The same of words.
-    pub(crate) fn of_words(self) -> Self {
+    pub fn of_words(self) -> Self {
         Self {
             noun: "word",
             ..self

@@ -7,8 +7,8 @@ use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, escape};
 use stratoscope_render::text;
 
 use super::{notes_html, number, title_html};
-use crate::report::html::{CELL, HEAD};
-use crate::report::text::table;
+use crate::html::{CELL, HEAD};
+use crate::text::table;
 
 /// Layers of a table; of more the first ones are listed.
 const MOST: usize = 60;

@@ -3,7 +3,7 @@
 /// The layer of a variable or of an output: `bert.encoder.layer.3.attention.self.query.weight` is of
 /// `bert.encoder.layer.3`, `bert.embeddings.LayerNorm.bias` of `bert.embeddings`, `dense_1.weight` of `dense_1`. A name
 /// of one part is its own layer.
-pub(crate) fn layer_of(name: &str) -> &str {
+pub fn layer_of(name: &str) -> &str {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let mut end = 0;
     let mut parts = 0;

@@ -1,6 +1,6 @@
 //! What one sees inside a run, as values: numbers to compute with, text, and static HTML with pictures.
 //!
-//! `crate::inspect` fills them in. None of them refers to the model: a value stays as it was when the run goes on.
+//! `inspect` of `stratoscope-train` fills them in. None of them refers to the model: a value stays as it was when the run goes on.
 
 mod attention;
 mod confusion;
@@ -19,7 +19,7 @@ pub use confusion::ConfusionMatrix;
 pub use data_map::{DataMap, MappedExample};
 pub use examples::{BatchView, ExampleView, Piece, RankedExamples};
 pub use hindsight::{Collected, Direction, Hindsight, IntoCollected, Probe};
-pub(crate) use layers::layer_of;
+pub use layers::layer_of;
 pub use ratios::{LayerRatios, UpdateRatios};
 pub use statistics::{Bin, Statistics};
 pub use tensors::{TensorRow, TensorStatistics};

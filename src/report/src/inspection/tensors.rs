@@ -3,14 +3,15 @@
 use std::fmt::{self, Write};
 use std::ops::{Deref, Index};
 
+use stratoscope_diagnostics::{problem, raise};
 use stratoscope_render::html::{DATA_TABLE_STYLE, code, data_table, escape, picture};
 use stratoscope_render::{text, units};
 
 use super::layers::{layer_of, parts_of};
 use super::statistics::Statistics;
 use super::{distribution, notes_html, number, percent, title_html};
-use crate::report::html::{CELL, HEAD};
-use crate::report::text::table;
+use crate::html::{CELL, HEAD};
+use crate::text::table;
 
 /// Rows of a table of layers, and of variables; the others are counted.
 const MOST_LAYERS: usize = 60;
@@ -87,11 +88,12 @@ pub struct TensorStatistics {
 
 impl TensorStatistics {
     /// Of no tensors: the run is over.
-    pub(crate) fn none(title: String) -> Self {
+    pub fn none(title: String) -> Self {
         Self::new(title, Vec::new(), Vec::new(), Vec::new())
     }
 
-    pub(crate) fn new(
+    /// Of these tensors: a row for each, in their order, with parts and layers added up. `replicas`: the devices of the replicas, where rows have numbers of each.
+    pub fn new(
         title: String,
         rows: Vec<TensorRow>,
         replicas: Vec<String>,
@@ -370,7 +372,7 @@ impl Index<&str> for TensorStatistics {
                 .iter()
                 .chain(&self.parts)
                 .map(|row| row.name.as_str());
-            stratoscope_diagnostics::raise(crate::problem::unknown_tensor(name, names.collect()))
+            raise(problem::unknown_tensor(name, names.collect()))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::report::html::escape;
+use crate::html::escape;
 
 /// So many of the largest are shown.
 const MOST: usize = 12;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use stratoscope_render::html::DATA_TABLE_STYLE;
 use stratoscope_strategy::placement::bytes;
 
-use crate::report::html::escape;
+use crate::html::escape;
 
 /// One part of what a replica needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl MemoryPlan {
     }
 
     /// The same while this many bytes of gradients of earlier micro-batches are there.
-    pub(crate) fn beside_gradients(mut self, bytes: u64) -> Self {
+    pub fn beside_gradients(mut self, bytes: u64) -> Self {
         let of_passes = self.steps.iter_mut().filter(|step| step.activations > 0);
         of_passes.for_each(|step| step.gradients += bytes);
         self
@@ -148,7 +148,8 @@ impl MemoryPlan {
         parts.map(|part| part.bytes).sum()
     }
 
-    pub(crate) fn on_all(&self, part: &Part) -> u64 {
+    /// Bytes of a part on all replicas together.
+    pub fn on_all(&self, part: &Part) -> u64 {
         part.bytes.saturating_mul(self.replicas as u64)
     }
 

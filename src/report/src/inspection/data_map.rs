@@ -9,7 +9,7 @@ use stratoscope_render::html::{DATA_TABLE_STYLE, data_table, escape, picture};
 use stratoscope_render::text;
 
 use super::{notes_html, number, title_html};
-use crate::report::html::{CELL, HEAD};
+use crate::html::{CELL, HEAD};
 
 /// Points of a picture; of more examples every nth is drawn, and all that are suspected.
 const MAX_POINTS: usize = 3000;

@@ -99,7 +99,7 @@ impl Shape {
 
     /// The batches of each execution of an epoch, from `first` on. An execution never crosses the
     /// end of an epoch: the last one may be shorter.
-    pub(crate) fn executions(&self, first: u64) -> impl Iterator<Item = Range<u64>> + use<> {
+    pub fn executions(&self, first: u64) -> impl Iterator<Item = Range<u64>> + use<> {
         let (batches, size) = (self.batches_per_epoch, self.steps_per_execution);
         let mut start = first;
         std::iter::from_fn(move || {
@@ -116,7 +116,7 @@ impl Shape {
 
 impl Counters {
     /// What both have counted.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         Self {
             batches: self.batches + other.batches,
             executions: self.executions + other.executions,

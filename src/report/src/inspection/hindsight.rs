@@ -10,7 +10,7 @@ use stratoscope_render::text;
 
 use super::statistics::Statistics;
 use super::{notes_html, number, title_html};
-use crate::report::html::{CELL, HEAD};
+use crate::html::{CELL, HEAD};
 
 /// Rows of the table; the others are counted.
 const MOST_ROWS: usize = 60;

@@ -7,7 +7,7 @@ use stratoscope_render::html::{NAMED_ROW, NAMED_VALUE};
 use stratoscope_render::text;
 use stratoscope_strategy::PlacementReport;
 
-use crate::report::html::{escape, prose};
+use crate::html::{escape, prose};
 
 /// The settings in force after `compile!`, and the placement.
 #[derive(Clone, Debug)]
