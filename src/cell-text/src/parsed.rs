@@ -1,6 +1,9 @@
 //! A cell, read once.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use stratoscope_cell_syntax::CellSyntax;
 
 use crate::definitions::Definitions;
 use crate::header::Header;
@@ -9,7 +12,7 @@ use crate::nesting;
 use crate::rewrite::{self, Rewritten};
 use crate::tokens::{Token, tokens};
 
-/// A cell, its header and its tokens. The statements are parsed by [`ParsedCell::rewrite`], after
+/// A cell, its header, its tokens and its syntax. The statements are parsed when somebody first asks for them, after
 /// [`ParsedCell::too_deep`] has shown that no parser overflows its stack.
 #[derive(Clone, Debug)]
 pub struct ParsedCell<'a> {
@@ -19,6 +22,9 @@ pub struct ParsedCell<'a> {
     pub header: Header,
     /// Those of the header's lines, each line on its own, and those of the Rust code.
     pub tokens: Vec<Token>,
+    /// The cell as the checks and the rewriting read it: magics that stand for Rust are blanked, everything else is in its
+    /// place.
+    pub syntax: CellSyntax,
     /// The macros that earlier cells have defined.
     pub(crate) session_macros: Macros,
 }
@@ -50,10 +56,17 @@ impl<'a> ParsedCell<'a> {
             start += line.len();
         }
         found.extend(tokens(code, header.end..code.len()));
+        let as_typed: Arc<str> = code.into();
+        let rust = match header.lines.is_empty() {
+            true => as_typed.clone(),
+            false => header.without_lines(code).into(),
+        };
+        let syntax = CellSyntax::with_rust(as_typed, rust, header.end);
         Self {
             code,
             header,
             tokens: found,
+            syntax,
             session_macros: Macros::default(),
         }
     }
@@ -69,17 +82,12 @@ impl<'a> ParsedCell<'a> {
         self.header.end..self.code.len()
     }
 
-    /// The cell as the checks read it: magics that stand for Rust are blanked, everything else is in its place.
-    pub fn rust(&self) -> String {
-        self.header.without_lines(self.code)
-    }
-
     /// The line on which the cell is nested deeper than a parser can take, and why it is refused.
     pub fn too_deep(&self) -> Option<(usize, String)> {
         nesting::too_deep(self.code, &self.tokens)
     }
 
-    /// Parses the statements once: what evcxr is given for cell `number`, and what the cell defines. A `silent`
+    /// Rewrites the statements: what evcxr is given for cell `number`, and what the cell defines. A `silent`
     /// cell does not show its last expression.
     pub fn rewrite(&self, number: u64, silent: bool) -> Rewriting {
         rewrite::rewrite_cell(self, number, silent)

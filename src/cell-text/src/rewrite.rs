@@ -22,10 +22,9 @@
 use std::ops::Range;
 
 use proc_macro2::Span;
-use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Block, Expr, Stmt};
+use syn::{Expr, Stmt};
 
 use crate::definitions::Definitions;
 use crate::header::Header;
@@ -42,7 +41,6 @@ pub mod unhandled;
 mod written_out;
 
 pub use deep_stack::parse_deep;
-use deep_stack::{MAX_PARSED_BYTES, on_deep_stack};
 use shape::{Scope, in_braces, is_program, names, never_returns, opened_scope};
 use statement::Facts;
 use text::{Bound, Edit, apply};
@@ -53,7 +51,13 @@ use written_out::WrittenOut;
 
 /// See [`ParsedCell::rewrite`].
 pub(crate) fn rewrite_cell(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
-    on_deep_stack(|| rewrite_here(cell, number, silent)).unwrap_or_else(|| Rewriting {
+    let (code, header) = (cell.syntax.code().clone(), cell.header.clone());
+    let macros = cell.session_macros.clone();
+    let rewriting = cell.syntax.read(move |syntax| {
+        let stmts = syntax.statements_as_typed().unwrap_or_default();
+        Some(rewrite_here(&code, &header, &macros, stmts, number, silent))
+    });
+    rewriting.unwrap_or_else(|| Rewriting {
         rewritten: apply(cell.code, Vec::new(), Bound::default(), true),
         definitions: Definitions::default(),
         macros: Macros::default(),
@@ -67,23 +71,25 @@ pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
     ParsedCell::of(code).rewrite(number, silent).rewritten
 }
 
-/// On a thread whose stack is deep enough, and with which what proc-macro2 remembers of the text goes.
-fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
-    let (code, header) = (cell.code, &cell.header);
-    let body = &code[header.end..];
-    let parsed = (body.len() <= MAX_PARSED_BYTES).then(|| Block::parse_within.parse_str(body));
-    let statements = parsed.and_then(std::result::Result::ok).unwrap_or_default();
+/// On the thread that has the syntax. `statements`: none where the cell does not parse.
+fn rewrite_here(
+    code: &str,
+    header: &Header,
+    session_macros: &Macros,
+    statements: &[Stmt],
+    number: u64,
+    silent: bool,
+) -> Rewriting {
     let mut editor = Editor {
         code,
-        base: header.end,
         silent,
         edits: Vec::new(),
         bound: Bound::default(),
         functions: 0,
-        known: Names::of(&statements, cell.session_macros.names()),
-        written_out: WrittenOut::of(&cell.session_macros, &statements, number),
+        known: Names::of(statements, session_macros.names()),
+        written_out: WrittenOut::of(session_macros, statements, number),
     };
-    let runs = runs(header, body);
+    let runs = runs(header, &code[header.end..]);
     if runs {
         // What the lines stand for runs in the cell, behind its beginning.
         let start = first_rust_line(header).unwrap_or(header.end);
@@ -91,7 +97,7 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
     }
     editor.header_lines(header);
     if runs {
-        editor.body(header, &statements, number);
+        editor.body(header, statements, number);
     }
     let Editor {
         edits,
@@ -99,16 +105,15 @@ fn rewrite_here(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
         mut written_out,
         ..
     } = editor;
-    written_out.add(&statements, body);
+    written_out.add(statements, code);
     Rewriting {
         rewritten: apply(code, edits, bound, runs),
         definitions: written_out.definitions,
         macros: written_out.defined,
         written_out: written_out.texts,
-        is_program: is_program(&statements),
+        is_program: is_program(statements),
     }
 }
-
 /// Whether there is anything to run: Rust code, a line that stands for it, or a scope.
 fn runs(header: &Header, body: &str) -> bool {
     let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
@@ -136,7 +141,6 @@ const TIMEIT: (&str, &str) = (
 /// Collects what is to be changed.
 struct Editor<'a> {
     code: &'a str,
-    base: usize,
     silent: bool,
     edits: Vec<Edit>,
     bound: Bound,
@@ -287,7 +291,6 @@ impl Editor<'_> {
     fn text(&self) -> Text<'_> {
         Text {
             code: self.code,
-            base: self.base,
             names: &self.known,
         }
     }
@@ -382,8 +385,7 @@ impl Editor<'_> {
     }
 
     fn range(&self, span: Span) -> Range<usize> {
-        let range = span.byte_range();
-        self.base + range.start..self.base + range.end
+        span.byte_range()
     }
 
     fn lines(&self, range: &Range<usize>) -> (usize, usize) {

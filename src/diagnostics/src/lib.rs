@@ -24,7 +24,6 @@
 pub mod arguments;
 pub mod check;
 pub mod count;
-mod deep_stack;
 pub mod diagnostic;
 mod fix;
 pub mod pages;
@@ -40,7 +39,6 @@ pub mod tensorflow;
 pub mod unhandled;
 pub mod work;
 
-pub use deep_stack::on_deep_stack;
 pub use diagnostic::{
     Answer, ArgumentRow, ArgumentState, CellSpan, Diagnostic, Evidence, Figure, Label, Place,
     Result, Severity, UnnamedStrategy,
@@ -49,4 +47,5 @@ pub use fix::{Edit, Fix, FixKind};
 pub use profile::Profile;
 pub use raise::{raise, take_raised};
 pub use rule::{Entry, Rule, RulePage, Stage};
+pub use stratoscope_cell_syntax::on_deep_stack;
 pub use unhandled::watched;

@@ -7,7 +7,7 @@ use stratoscope_render::text;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use stratoscope_cell_text::rewrite::parse_deep;
+use stratoscope_cell_syntax::CellSyntax;
 
 /// What stands where a type is not known.
 const UNKNOWN: &str = "…";
@@ -36,8 +36,13 @@ struct Closure {
 }
 
 /// Ways out for the closure that `name` is bound to, best first.
-pub fn ways_out(name: &str, code: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
-    let closure = parse_deep(code, |code| find(name, code)).flatten();
+pub fn ways_out(
+    name: &str,
+    cell: &CellSyntax,
+    variables: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let (wanted, code) = (name.to_owned(), cell.code().clone());
+    let closure = cell.read(move |syntax| find(&wanted, &code, syntax.statements_as_typed()?));
     let Some(closure) = closure else {
         return vec![
             "make it a function".to_owned(),
@@ -111,10 +116,8 @@ impl Closure {
     }
 }
 
-fn find(name: &str, code: &str) -> Option<Closure> {
-    let text = format!("{{{code}\n}}");
-    let block: syn::Block = syn::parse_str(&text).ok()?;
-    block.stmts.iter().find_map(|statement| {
+fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
+    statements.iter().find_map(|statement| {
         let syn::Stmt::Local(local) = statement else {
             return None;
         };
@@ -124,7 +127,7 @@ fn find(name: &str, code: &str) -> Option<Closure> {
         };
         match (bound, local.init.as_ref()?.expr.as_ref()) {
             (syn::Pat::Ident(bound), syn::Expr::Closure(closure)) if bound.ident == name => {
-                Some(read(&text, closure))
+                Some(read(code, closure))
             }
             _ => None,
         }
@@ -201,7 +204,7 @@ mod tests {
             .into_iter()
             .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
             .collect();
-        let ways = ways_out("f", code, &variables);
+        let ways = ways_out("f", &CellSyntax::of(code), &variables);
         let code: Vec<&str> = ways
             .iter()
             .filter_map(|way| way.split('`').nth(1))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evcxr::{CommandContext, Error, EvalOutputs};
 use stratoscope_diagnostics::check::{DefinedNames, check_cell, defined_in};
@@ -42,6 +42,7 @@ use stratoscope_session::{
 mod capture;
 mod kept_variables;
 mod known;
+mod leave;
 mod names;
 mod outcome;
 mod reach;
@@ -54,9 +55,6 @@ use start::{FIRST_CELL, WARM_UP};
 
 /// How long the last messages of a cell are waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long a cell process that is to end may take to hear of it.
-const HEARS: Duration = Duration::from_secs(1);
 
 /// Why a cell is not executed for which rust-analyzer fails.
 const NOT_INFERRED: &str = "rust-analyzer failed to infer the types of this cell's variables; variables are kept. Write the types, \
@@ -138,9 +136,9 @@ impl Engine {
 
     /// Checks the calls of the DSL in a cell and shows what is wrong. Returns the errors, and the notes, which are
     /// shown only if the cell runs to its end.
-    fn check(&self, rust: &str, current: &Current) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    fn check(&self, current: &Current) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let (mut errors, mut notes) = (Vec::new(), Vec::new());
-        for found in check_cell(rust, &self.known_to_checks(current.profile)) {
+        for found in check_cell(&current.cell, &self.known_to_checks(current.profile)) {
             let is_denied = self.relay.settings().policy.level(&found.code) == Some(Level::Denied);
             if found.severity == Severity::Note && !is_denied {
                 notes.push(found);
@@ -192,14 +190,14 @@ impl Engine {
             Err(Error::CompilationErrors(_) | Error::Message(_) | Error::SubprocessTerminated(_))
         );
         drop(watch);
-        let warnings = warnings::take(self.home.path(), &rewritten, &current.code);
+        let warnings = warnings::take(self.home.path(), &rewritten, &current.cell);
         self.end_generation(is_new_generation, compiled);
         if compiled {
             before.retain(|name, _| !of_old_types.contains(name));
             self.drop_redefined(of_old_types, &rewritten, current);
             self.defined.extend(defined);
             self.macros.extend(macros);
-            self.defined_names.extend(defined_in(&current.code));
+            self.defined_names.extend(defined_in(&current.cell));
             for items in written_out {
                 self.defined_names.extend(defined_in(&items));
             }
@@ -238,16 +236,29 @@ impl Engine {
     ) -> CellOutcome {
         self.adopt_forgotten();
         let parsed = ParsedCell::of(cell.code).with_session_macros(self.macros.clone());
+        let outcome = self.execute_parsed(&parsed, cell, outputs, cards);
+        parsed.syntax.end();
+        outcome
+    }
+
+    /// All that reads the cell reads `parsed`.
+    fn execute_parsed(
+        &mut self,
+        parsed: &ParsedCell<'_>,
+        cell: &Cell<'_>,
+        outputs: &Arc<dyn OutputSink>,
+        cards: &Arc<Mutex<Vec<MimeBundle>>>,
+    ) -> CellOutcome {
         // Python that is too deep is Python too.
         if let Some((line, message)) = parsed.too_deep()
-            && !python_cell::is_python(cell.code)
+            && !python_cell::is_python(&parsed.syntax)
         {
             let (name, line) = ("NestedTooDeep", Some(line));
             let error = show::plain_error(name, &message, line, None, cell.number, cell.code);
             return CellOutcome::Error(error);
         }
         let current = Current {
-            code: cell.code.into(),
+            cell: parsed.syntax.clone(),
             number: cell.number,
             outputs: Arc::clone(outputs),
             profile: self.relay.settings().profile,
@@ -257,14 +268,13 @@ impl Engine {
         if let Some(note) = self.note.take() {
             outputs.stream(Stream::Stderr, &format!("{note}\n"));
         }
-        let rust = parsed.rust();
         let known = self.known_to_checks(current.profile);
-        let python = python_cell::answer(&rust, known, &mut self.relay.settings(), &current);
+        let python = python_cell::answer(known, &mut self.relay.settings(), &current);
         if let Some(outcome) = python {
             self.relay.end();
             return outcome;
         }
-        let (errors, notes) = self.check(&rust, &current);
+        let (errors, notes) = self.check(&current);
         if !errors.is_empty() {
             self.relay.end();
             return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
@@ -419,25 +429,6 @@ impl Evaluate for Engine {
         // The process may be in the middle of a cell; dropping evcxr would wait for it.
         if let Ok(mut process) = self.process.lock() {
             let _ = process.kill();
-        }
-    }
-}
-
-impl Engine {
-    /// Lets the cell process end by itself, where it listens: a launcher such as `mpirun` takes one that is killed for a
-    /// failure.
-    fn leave(&self) {
-        if !self.link.sync(HEARS) {
-            return;
-        }
-        self.link.send(&ToCells::Leave);
-        let since = Instant::now();
-        let is_running = || {
-            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-            matches!(process.try_wait(), Ok(None))
-        };
-        while is_running() && since.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -100,20 +100,20 @@ impl Lint for Linter {
             (context, known.settings.clone())
         };
         // A cell of imports is no mistake.
-        if python_cell::has_nothing_to_do(&parsed.rust(), &context) {
+        if python_cell::has_nothing_to_do(&parsed.syntax, &context) {
             return Vec::new();
         }
         let mut all = Vec::new();
-        for mut found in check_cell(&parsed.rust(), &context) {
+        for mut found in check_cell(&parsed.syntax, &context) {
             let related = std::mem::take(&mut found.related);
             all.push(found);
             all.extend(related);
         }
-        let mut trial = check::Trial::new(code, &context);
+        let mut trial = check::Trial::new(&parsed.syntax, &context);
         (all.into_iter())
             .filter_map(|found| judged(found, &settings))
             .map(|mut found| {
-                check::resolve(code, &mut found);
+                check::resolve(&parsed.syntax, &mut found);
                 trial.passed(found)
             })
             .collect()

@@ -12,17 +12,18 @@ use stratoscope_diagnostics::rules::VariableNotKept;
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
 
 use super::closures;
-use stratoscope_cell_text::rewrite::{Rewritten, parse_deep};
+use stratoscope_cell_syntax::CellSyntax;
+use stratoscope_cell_text::rewrite::Rewritten;
 
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
 pub fn refused(
     errors: &[CompilationError],
     rewritten: &Rewritten,
-    code: &str,
+    cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
     let refused =
-        |error: &CompilationError| not_persistent(&error.message(), rewritten, code, variables);
+        |error: &CompilationError| not_persistent(&error.message(), rewritten, cell, variables);
     if let Some(found) = errors.iter().find_map(refused) {
         return Some(found);
     }
@@ -36,7 +37,7 @@ pub fn refused(
             Obstacle::Named(kind) => Obstacle::OfCell(kind),
             other => other,
         };
-        refuse(name, obstacle, rewritten, code, variables)
+        refuse(name, obstacle, rewritten, cell, variables)
     };
     if let Some(found) = errors.iter().find_map(unnamed) {
         return Some(found);
@@ -44,9 +45,9 @@ pub fn refused(
     // rustc would have it moved, and then it would be refused as well.
     if let Some(name) = errors
         .iter()
-        .find_map(|error| borrowing(error, rewritten, code))
+        .find_map(|error| borrowing(error, rewritten, cell))
     {
-        return refuse(&name, Obstacle::Closure, rewritten, code, variables);
+        return refuse(&name, Obstacle::Closure, rewritten, cell, variables);
     }
     // evcxr's own code does not compile. That of the cell may be wrong as well: then it comes first.
     // Warnings about it are among the errors.
@@ -55,23 +56,23 @@ pub fn refused(
     if errors.iter().any(is_of_the_cell) {
         return None;
     }
-    if let Some(name) = closure_in(code) {
+    if let Some(name) = closure_in(cell) {
         // Where a variable borrows, that hides from evcxr that another is a closure.
-        return refuse(&name, Obstacle::Closure, rewritten, code, variables);
+        return refuse(&name, Obstacle::Closure, rewritten, cell, variables);
     }
     errors.iter().find_map(|error| {
         let spans = error.json["spans"].as_array()?;
         let (name, kind) = spans
             .iter()
             .find_map(|span| handed_on(span["text"][0]["text"].as_str()?))?;
-        refuse(name, Obstacle::of_type(kind), rewritten, code, variables)
+        refuse(name, Obstacle::of_type(kind), rewritten, cell, variables)
     })
 }
 
 /// The variable that is bound to the closure of which rustc says that it borrows from this cell, or that
 /// its types are not known: with these it would be refused as well.
-fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Option<String> {
-    let name = closure_in(code)?;
+fn borrowing(error: &CompilationError, rewritten: &Rewritten, cell: &CellSyntax) -> Option<String> {
+    let name = closure_in(cell)?;
     if !matches!(error.code(), Some("E0282" | "E0283" | "E0284" | "E0373")) {
         return None;
     }
@@ -81,7 +82,7 @@ fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Opt
         (span.start_line, span.start_column),
         (span.end_line, span.end_column),
     );
-    let before = code.get(..place.start)?;
+    let before = cell.code().get(..place.start)?;
     let statement = &before[before.rfind("let ")?..];
     let (bound, value) = statement.split_once('=')?;
     let is_value = value.trim().is_empty() || value.trim_start().starts_with(['|', 'm']);
@@ -94,7 +95,7 @@ fn borrowing(error: &CompilationError, rewritten: &Rewritten, code: &str) -> Opt
 pub fn not_persistent(
     message: &str,
     rewritten: &Rewritten,
-    code: &str,
+    cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -110,7 +111,7 @@ pub fn not_persistent(
     } else {
         return None;
     };
-    refuse(name, obstacle, rewritten, code, variables)
+    refuse(name, obstacle, rewritten, cell, variables)
 }
 
 /// The variable and its type in the line by which evcxr hands it on.
@@ -155,7 +156,7 @@ impl<'a> Obstacle<'a> {
     fn explanation(
         self,
         name: &str,
-        code: &str,
+        cell: &CellSyntax,
         variables: &BTreeMap<String, String>,
     ) -> (String, Vec<String>) {
         let block = "keep it inside a block `{ … }`, then it need not live longer".to_owned();
@@ -164,21 +165,21 @@ impl<'a> Obstacle<'a> {
                 let problem = "is a closure, which cannot live between cells";
                 (
                     problem.to_owned(),
-                    closures::ways_out(name, code, variables),
+                    closures::ways_out(name, cell, variables),
                 )
             }
-            Self::Reference if is_guard(name, code) => {
+            Self::Reference if is_guard(name, cell) => {
                 let again = "take it again in each cell that needs it, inside a block `{ … }`";
                 let problem = "borrows from another variable, which may be used in other cells";
                 (problem.to_owned(), vec![again.to_owned()])
             }
             Self::Reference => {
-                let (problem, owned) = of_a_borrow(name, code);
+                let (problem, owned) = of_a_borrow(name, cell);
                 (problem, vec![owned, block])
             }
             Self::Unknown => {
                 let mut fixes = vec![format!("give it a type: `let {name}: Type = …;`"), block];
-                if is_adapted(name, code) {
+                if is_adapted(name, cell) {
                     let collected = "keep what it yields: end it with `.collect::<Vec<_>>()`";
                     fixes.insert(0, collected.to_owned());
                 }
@@ -187,7 +188,7 @@ impl<'a> Obstacle<'a> {
             Self::Opaque(kind) => {
                 let mut fixes = Vec::new();
                 let yields = kind.starts_with("impl ") && kind.contains("Iterator");
-                if yields || is_adapted(name, code) {
+                if yields || is_adapted(name, cell) {
                     fixes
                         .push("keep what it yields: end it with `.collect::<Vec<_>>()`".to_owned());
                 }
@@ -233,8 +234,8 @@ impl<'a> Obstacle<'a> {
 }
 
 /// What is wrong with a variable that borrows, and what to do.
-fn of_a_borrow(name: &str, code: &str) -> (String, String) {
-    let lent = lent(name, code);
+fn of_a_borrow(name: &str, cell: &CellSyntax) -> (String, String) {
+    let lent = lent(name, cell);
     let owner = lent.as_ref().map(|it| format!("`{}`", it.owner));
     let owner = owner.unwrap_or_else(|| "a value of its cell".to_owned());
     let owned = match lent.is_some_and(|it| it.is_iterator) {
@@ -260,14 +261,14 @@ fn refuse(
     name: &str,
     obstacle: Obstacle<'_>,
     rewritten: &Rewritten,
-    code: &str,
+    cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
 ) -> Option<Diagnostic> {
     if !rewritten.bindings.iter().any(|binding| binding == name) {
         return None;
     }
-    let (problem, fixes) = obstacle.explanation(name, code, variables);
-    let place = word_position(code, name).map(|start| {
+    let (problem, fixes) = obstacle.explanation(name, cell, variables);
+    let place = word_position(cell.code(), name).map(|start| {
         Place::Span(CellSpan {
             start,
             end: start + name.len(),
@@ -284,43 +285,41 @@ fn refuse(
 
 /// What `read` makes of a `let` at the top of the cell, of its name and its value; the first that it
 /// makes something of.
-fn local<T: Send>(
-    code: &str,
-    read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T> + Send,
+fn local<T: Send + 'static>(
+    cell: &CellSyntax,
+    read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T> + Send + 'static,
 ) -> Option<T> {
-    parse_deep(code, |code| find_local(code, read))?
-}
-
-fn find_local<T>(code: &str, read: impl Fn(&syn::Ident, &syn::Expr) -> Option<T>) -> Option<T> {
-    let block: syn::Block = syn::parse_str(&format!("{{{code}\n}}")).ok()?;
-    block.stmts.iter().find_map(|statement| {
-        let syn::Stmt::Local(local) = statement else {
-            return None;
-        };
-        let syn::Pat::Ident(name) = &local.pat else {
-            return None;
-        };
-        read(&name.ident, &local.init.as_ref()?.expr)
+    cell.read(move |syntax| {
+        let mut statements = syntax.statements_as_typed()?.iter();
+        statements.find_map(|statement| {
+            let syn::Stmt::Local(local) = statement else {
+                return None;
+            };
+            let syn::Pat::Ident(name) = &local.pat else {
+                return None;
+            };
+            read(&name.ident, &local.init.as_ref()?.expr)
+        })
     })
 }
 
 /// The variable that a cell binds to a closure, if it does so in plain sight.
-fn closure_in(code: &str) -> Option<String> {
-    local(code, |name, value| {
+fn closure_in(cell: &CellSyntax) -> Option<String> {
+    local(cell, |name, value| {
         matches!(value, syn::Expr::Closure(_)).then(|| name.to_string())
     })
 }
 
 /// Whether the variable is bound to `….map(|x| …)` or the like.
-fn is_adapted(name: &str, code: &str) -> bool {
+fn is_adapted(name: &str, cell: &CellSyntax) -> bool {
     let is_closure = |operand: &syn::Expr| matches!(operand, syn::Expr::Closure(_));
-    method_of(name, code, |call| call.args.iter().any(is_closure))
+    method_of(name, cell, move |call| call.args.iter().any(is_closure))
 }
 
 /// Whether it is bound to what a lock or a cell lends.
-fn is_guard(name: &str, code: &str) -> bool {
+fn is_guard(name: &str, cell: &CellSyntax) -> bool {
     const LENDS: [&str; 5] = ["lock", "read", "write", "borrow", "borrow_mut"];
-    method_of(name, code, |call| {
+    method_of(name, cell, |call| {
         LENDS.iter().any(|method| call.method == method)
     })
 }
@@ -334,12 +333,13 @@ struct Lent {
 }
 
 /// The variable that the value of `name` borrows from, where the text shows it: `w` in `&w[0]`, `w.iter()`.
-fn lent(name: &str, code: &str) -> Option<Lent> {
+fn lent(name: &str, cell: &CellSyntax) -> Option<Lent> {
     const ITERATORS: [&str; 8] = [
         "iter", "keys", "values", "windows", "chunks", "chars", "lines", "split",
     ];
-    local(code, |ident, value| {
-        if ident != name {
+    let name = name.to_owned();
+    local(cell, move |ident, value| {
+        if *ident != name {
             return None;
         }
         let method = match value {
@@ -368,12 +368,17 @@ fn lent(name: &str, code: &str) -> Option<Lent> {
 }
 
 /// Whether the last call of what the variable is bound to is so, but for a `?` or `unwrap()`.
-fn method_of(name: &str, code: &str, is_so: impl Fn(&syn::ExprMethodCall) -> bool + Sync) -> bool {
-    let found = local(code, |ident, value| {
+fn method_of(
+    name: &str,
+    cell: &CellSyntax,
+    is_so: impl Fn(&syn::ExprMethodCall) -> bool + Send + 'static,
+) -> bool {
+    let name = name.to_owned();
+    let found = local(cell, move |ident, value| {
         let mut value = value;
         loop {
             match value {
-                _ if ident != name => return None,
+                _ if *ident != name => return None,
                 syn::Expr::Try(inner) => value = &inner.expr,
                 syn::Expr::MethodCall(call) if is_so(call) => return Some(()),
                 syn::Expr::MethodCall(call) if call.method == "unwrap" => value = &call.receiver,
@@ -432,11 +437,11 @@ mod tests {
             ("w.first().unwrap()", Some(("w", false))),
             ("first(&w)", None),
         ] {
-            let lent = lent("part", &format!("let part = {value};"));
+            let lent = lent("part", &CellSyntax::of(&format!("let part = {value};")));
             let found = lent.as_ref().map(|it| (it.owner.as_str(), it.is_iterator));
             assert_eq!(found, expected, "{value}");
         }
-        let (problem, fix) = of_a_borrow("part", "let part = w.iter();");
+        let (problem, fix) = of_a_borrow("part", &CellSyntax::of("let part = w.iter();"));
         assert_eq!(
             problem,
             "borrows from `w`, and a borrow cannot outlive its cell"
@@ -446,13 +451,18 @@ mod tests {
 
     #[test]
     fn an_iterator_is_known_by_its_closure() {
-        let code = "let numbers = vec![1];\nlet doubled = numbers.iter().map(|n| 2 * n);";
-        assert!(is_adapted("doubled", code) && !is_adapted("numbers", code));
-        assert_eq!(closure_in("let f = |x: u8| x;").as_deref(), Some("f"));
-        assert_eq!(closure_in(code), None);
         let code =
-            "let a = m.lock()?; let b = c.borrow_mut(); let d = m.lock().unwrap(); let e = f();";
-        let guards = ["a", "b", "d", "e"].map(|name| is_guard(name, code));
+            CellSyntax::of("let numbers = vec![1];\nlet doubled = numbers.iter().map(|n| 2 * n);");
+        assert!(is_adapted("doubled", &code) && !is_adapted("numbers", &code));
+        assert_eq!(
+            closure_in(&CellSyntax::of("let f = |x: u8| x;")).as_deref(),
+            Some("f")
+        );
+        assert_eq!(closure_in(&code), None);
+        let code = CellSyntax::of(
+            "let a = m.lock()?; let b = c.borrow_mut(); let d = m.lock().unwrap(); let e = f();",
+        );
+        let guards = ["a", "b", "d", "e"].map(|name| is_guard(name, &code));
         assert_eq!(guards, [true, true, true, false]);
     }
 }

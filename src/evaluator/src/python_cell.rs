@@ -6,7 +6,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use stratoscope_cell_text::ParsedCell;
+use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::check::{CellContext, check_cell, is_rust};
 use stratoscope_python::{Answer, Known, Reading, Sign};
@@ -17,12 +17,11 @@ use super::show;
 
 /// Answers a cell if it is Python.
 pub(crate) fn answer(
-    text: &str,
     known: CellContext,
     settings: &mut DiagnosticSettings,
     current: &Current,
 ) -> Option<CellOutcome> {
-    let answer = python(text, &known)?;
+    let answer = python(&current.cell, &known)?;
     let is_nothing = answer.is_nothing();
     let is_below = answer.has_cell() && current.outputs.next_input(&answer.cell());
     let answer = if is_below { answer.as_note() } else { answer };
@@ -41,23 +40,24 @@ pub(crate) fn answer(
     shown.truncate(1);
     Some(CellOutcome::Error(show::error_of(
         &shown,
-        &current.code,
+        current.code(),
         current.number,
     )))
 }
 
-/// Whether a cell as typed is Python that is answered, whatever the notebook has.
-pub(crate) fn is_python(code: &str) -> bool {
-    python(&ParsedCell::of(code).rust(), &CellContext::default()).is_some()
+/// Whether a cell is Python that is answered, whatever the notebook has.
+pub(crate) fn is_python(cell: &CellSyntax) -> bool {
+    python(cell, &CellContext::default()).is_some()
 }
 
-/// Whether a cell as typed is Python that only imports, and sets up libraries of Python.
-pub(crate) fn has_nothing_to_do(text: &str, context: &CellContext) -> bool {
-    python(text, context).is_some_and(|answer| answer.is_nothing())
+/// Whether a cell is Python that only imports, and sets up libraries of Python.
+pub(crate) fn has_nothing_to_do(cell: &CellSyntax, context: &CellContext) -> bool {
+    python(cell, context).is_some_and(|answer| answer.is_nothing())
 }
 
 /// The answer to a cell that is Python: it parses as Python, and it is no Rust or says what no Rust says.
-fn python(text: &str, context: &CellContext) -> Option<Answer> {
+fn python(cell: &CellSyntax, context: &CellContext) -> Option<Answer> {
+    let text = &**cell.text();
     if !may_be(text) {
         return None;
     }
@@ -67,13 +67,13 @@ fn python(text: &str, context: &CellContext) -> Option<Answer> {
     // A cell is no reason to lose the variables, whatever the translation meets in it.
     let reading = catch_unwind(|| stratoscope_python::reading(text, &known)).unwrap_or_default()?;
     // Of a long text, the checks know only whether its brackets match.
-    let is_rust = |text: &str| !reading.has_operators && is_rust(text);
+    let is_rust = || !reading.has_operators && is_rust(cell);
     let is_python = match reading.sign {
         Sign::Syntax => true,
         // `plt.show();`, as Rust writes it, is an unknown name of Rust, whose card has the name that is here.
-        Sign::Library => !(text.trim_end().ends_with(';') && is_rust(text)),
-        Sign::Words => !is_rust(text),
-        Sign::Spelling => !is_rust(text) && !is_slip(text, &reading, context),
+        Sign::Library => !(text.trim_end().ends_with(';') && is_rust()),
+        Sign::Words => !is_rust(),
+        Sign::Spelling => !is_rust() && !is_slip(cell, &reading, context),
     };
     if !is_python {
         return None;
@@ -83,14 +83,14 @@ fn python(text: &str, context: &CellContext) -> Option<Answer> {
 }
 
 /// A cell of Rust with a slip: a spelling of Python, or a `;` that is missing. Its own card has the edit.
-fn is_slip(text: &str, reading: &Reading, context: &CellContext) -> bool {
+fn is_slip(cell: &CellSyntax, reading: &Reading, context: &CellContext) -> bool {
     /// The code of a cell that is Rust but for a spelling.
     const SPELLING: &str = "SC0127";
-    let mut ended = text.to_owned();
+    let mut ended = cell.text().to_string();
     for end in reading.ends.iter().rev() {
         ended.insert(*end, ';');
     }
-    let found = check_cell(text, context);
+    let found = check_cell(cell, context);
     is_rust(&ended) || found.iter().any(|found| found.code == SPELLING)
 }
 
@@ -175,7 +175,7 @@ mod tests {
             ("import numpy as np", true),
         ] {
             assert_eq!(
-                python(text, &CellContext::default()).is_some(),
+                python(&text.into(), &CellContext::default()).is_some(),
                 expected,
                 "{text}"
             );

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_diagnostics::{Diagnostic, Profile};
 use stratoscope_wire::{Described, KeptVariable, MimeBundle, ToCells, ToKernel};
 
@@ -85,8 +86,8 @@ impl LastWords {
 /// The cell whose outputs are being received: the running one, or the last.
 #[derive(Clone)]
 pub struct Current {
-    /// As typed.
-    pub code: Arc<str>,
+    /// Its text, parsed once for all that read it.
+    pub cell: CellSyntax,
     /// `In[number]`.
     pub number: u64,
     /// Where what it shows goes.
@@ -95,6 +96,13 @@ pub struct Current {
     pub profile: Option<Profile>,
     /// The cards of its errors.
     pub cards: Arc<Mutex<Vec<MimeBundle>>>,
+}
+
+impl Current {
+    /// The cell as typed.
+    pub fn code(&self) -> &str {
+        self.cell.code()
+    }
 }
 
 /// Longer than each of [`LastWords`].

@@ -33,12 +33,12 @@ pub fn diagnostic(
     current: &Current,
 ) -> Diagnostic {
     diagnostic = diagnostic.in_profile(current.profile);
-    check::resolve_at(&current.code, &mut diagnostic, line);
-    check::name_strategies(&current.code, &mut diagnostic);
-    let diagnostic = check::Trial::new(&current.code, &CellContext::default()).passed(diagnostic);
+    check::resolve_at(&current.cell, &mut diagnostic, line);
+    check::name_strategies(&current.cell, &mut diagnostic);
+    let diagnostic = check::Trial::new(&current.cell, &CellContext::default()).passed(diagnostic);
     let name = cell_name(current.number);
     let source = Source {
-        text: &current.code,
+        text: current.code(),
         name: &name,
     };
     let mut data = MimeBundle::new();
@@ -96,10 +96,10 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
             let related = std::mem::take(&mut found.related);
             let all = std::iter::once(found).chain(related);
             let all: Vec<Diagnostic> = all.map(|found| diagnostic(found, line, current)).collect();
-            error_of(&all, &current.code, number)
+            error_of(&all, current.code(), number)
         }
         Ending::Failed { message, line, .. } => {
-            plain_error(FAILED, &message, line, None, number, &current.code)
+            plain_error(FAILED, &message, line, None, number, current.code())
         }
         Ending::Panicked {
             message,
@@ -107,11 +107,11 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
             location,
         } => {
             let place = location.filter(|place| !place.starts_with("src/lib.rs"));
-            plain_error("panic", &message, line, place, number, &current.code)
+            plain_error("panic", &message, line, place, number, current.code())
         }
         Ending::NotLoaded { reason } => {
             let message = format!("{}; nothing of the cell has run", not_loaded(&reason));
-            plain_error(NOT_LOADED, &message, None, None, number, &current.code)
+            plain_error(NOT_LOADED, &message, None, None, number, current.code())
         }
     };
     if !fate.is_empty() {

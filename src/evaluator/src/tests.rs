@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use stratoscope_wire::MimeBundle;
 
+mod parsed_once;
+
 use super::assist::Assistant;
 use super::engine::Engine;
 use super::lint::Linter;

@@ -14,6 +14,7 @@ use stratoscope_compile::evcxr_contract::SOURCE;
 use stratoscope_compile::state::State;
 
 use super::rustc_errors;
+use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_cell_text::rewrite::unhandled::question_mark;
 
@@ -57,7 +58,7 @@ struct Span {
 }
 
 /// The warnings about this cell, taken: the next cell does not get them.
-pub fn take(home: &Path, rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
+pub fn take(home: &Path, rewritten: &Rewritten, cell: &CellSyntax) -> Vec<Diagnostic> {
     let left = State::take_warnings(home);
     let Ok(source) = fs::read_to_string(stratoscope_compile::home::source(home)) else {
         return Vec::new();
@@ -67,14 +68,19 @@ pub fn take(home: &Path, rewritten: &Rewritten, code: &str) -> Vec<Diagnostic> {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             continue;
         };
-        let warning = message.in_cell(&source, rewritten, code);
+        let warning = message.in_cell(&source, rewritten, cell);
         found.extend(warning.filter(|warning| !found.contains(warning)));
     }
     found
 }
 
 impl Message {
-    fn in_cell(&self, source: &str, rewritten: &Rewritten, cell: &str) -> Option<Diagnostic> {
+    fn in_cell(
+        &self,
+        source: &str,
+        rewritten: &Rewritten,
+        cell: &CellSyntax,
+    ) -> Option<Diagnostic> {
         let code = &self.code.as_ref()?.code;
         // A variable of the notebook is there for the next cell.
         let name = self.message.split('`').nth(1).unwrap_or_default();
@@ -96,7 +102,8 @@ impl Message {
                 None => {}
             }
         }
-        let mut warning = rustc_errors::with_children(warning, &self.children, rewritten, cell);
+        let mut warning =
+            rustc_errors::with_children(warning, &self.children, rewritten, cell.code());
         if code == UNHANDLED {
             handled(&mut warning, cell);
         }
@@ -105,7 +112,7 @@ impl Message {
 }
 
 /// A `?` in place of rustc's `let _ = …;`: with the edit where it ends the cell, in words in a closure or a function.
-fn handled(warning: &mut Diagnostic, cell: &str) {
+fn handled(warning: &mut Diagnostic, cell: &CellSyntax) {
     warning.fixes.retain(|fix| {
         let hides = |text: &str| text.contains("let _ =");
         !hides(&fix.title) && !fix.edits.iter().any(|edit| hides(&edit.replacement))
@@ -180,7 +187,7 @@ mod tests {
             warning = warning.label(Place::span(0, cell.len() - 1), "");
             let hide = "use `let _ = ...` to ignore the resulting value: `let _ = f();`";
             warning = warning.fix_edit(hide, Place::span(0, 0), "let _ = ");
-            handled(&mut warning, cell);
+            handled(&mut warning, &CellSyntax::of(cell));
             warning.fixes
         };
         let fixes = warned("f();", "unused `Result` that must be used");

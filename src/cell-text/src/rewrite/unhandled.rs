@@ -72,8 +72,6 @@ enum Level {
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub code: &'a str,
-    /// Where the parsed text begins.
-    pub base: usize,
     pub names: &'a Names,
 }
 
@@ -109,8 +107,7 @@ impl<'a> Finder<'a> {
     }
 
     fn range(&self, span: Span) -> Range<usize> {
-        let range = span.byte_range();
-        self.text.base + range.start..self.text.base + range.end
+        span.byte_range()
     }
 
     fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
 
-use super::cell::{Header, with_tokens};
 use super::definitions::{self, DefinedNames};
 use super::kind;
 use super::patterns;
@@ -79,18 +79,19 @@ impl Call {
 }
 
 /// The calls in a cell, in the order of the text; none if the cell is no Rust.
-pub fn calls(text: &str) -> Vec<Call> {
+pub fn calls(cell: impl Into<CellSyntax>) -> Vec<Call> {
+    let calls = cell.into().read(|cell| Some(calls_of(cell)));
+    calls.unwrap_or_default()
+}
+
+/// See [`calls`].
+pub(super) fn calls_of(cell: &Syntax) -> Vec<Call> {
+    let text = cell.text();
     if !arguments::CALLS.iter().any(|call| text.contains(call.name)) {
         return Vec::new();
     }
-    with_tokens(text, |tokens, header| {
-        Found::read(text, tokens, header, &DefinedNames::default())
-            .calls
-            .into_iter()
-            .map(|call| call.call)
-            .collect()
-    })
-    .unwrap_or_default()
+    let found = Found::of(cell, &DefinedNames::default()).unwrap_or_default();
+    found.calls.into_iter().map(|call| call.call).collect()
 }
 
 /// All that the checker looks at, with tokens.
@@ -155,11 +156,17 @@ pub(super) struct Method {
 }
 
 impl Found {
-    /// Reads a cell; `earlier`: what the cells before it define.
+    /// Reads a cell; `earlier`: what the cells before it define. `None`: it is no Rust.
+    pub(super) fn of(cell: &Syntax, earlier: &DefinedNames) -> Option<Self> {
+        let tokens = cell.tokens()?;
+        Some(Self::read(cell.text(), tokens, cell.in_scope(), earlier))
+    }
+
+    /// Reads the tokens of a cell. `in_scope`: `%%scope` stands above it.
     pub(super) fn read(
         text: &str,
         tokens: TokenStream,
-        header: Header,
+        in_scope: bool,
         earlier: &DefinedNames,
     ) -> Self {
         let mut found = Self {
@@ -168,7 +175,7 @@ impl Found {
             ..Self::default()
         };
         found.defined.read(tokens.clone(), DEEPEST);
-        found.walk(text, tokens, header.scope, 0);
+        found.walk(text, tokens, in_scope, 0);
         found
     }
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use stratoscope_cell_syntax::CellSyntax;
 
 use super::calls::DEEPEST;
-use super::cell::with_tokens;
 
 /// The names of items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl DefinedNames {
 }
 
 /// What later cells have of a cell's definitions: the items that stand in no block, and all functions.
-pub fn defined_in(text: &str) -> DefinedNames {
+pub fn defined_in(cell: impl Into<CellSyntax>) -> DefinedNames {
     const WORDS: [&str; 9] = [
         "enum",
         "fn",
@@ -59,18 +59,20 @@ pub fn defined_in(text: &str) -> DefinedNames {
         "use",
     ];
     // A cheap look: most cells define nothing.
-    if !WORDS.iter().any(|word| text.contains(word)) {
+    let cell = cell.into();
+    if !WORDS.iter().any(|word| cell.text().contains(word)) {
         return DefinedNames::default();
     }
-    let defined = with_tokens(text, |tokens, _| {
+    let defined = cell.read(|cell| {
+        let tokens = cell.tokens()?;
         let mut everywhere = DefinedNames::default();
         everywhere.read(tokens.clone(), DEEPEST);
         let mut at_the_top = DefinedNames::default();
         at_the_top.read(tokens, 0);
-        DefinedNames {
+        Some(DefinedNames {
             items: at_the_top.items,
             functions: everywhere.functions,
-        }
+        })
     });
     defined.unwrap_or_default()
 }

@@ -2,7 +2,9 @@
 
 use std::cell::OnceCell;
 
-use super::{CellContext, cell, find};
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
+
+use super::{CellContext, find};
 use crate::render::apply;
 use crate::{Diagnostic, Edit, Fix, FixKind, Severity};
 
@@ -12,7 +14,7 @@ const MAX_TRIED_BYTES: usize = 1 << 18;
 
 /// Tries the fixes of the findings in one cell.
 pub struct Trial<'a> {
-    text: &'a str,
+    cell: CellSyntax,
     context: &'a CellContext,
     /// As [`errors`] of the text: found with the first fix that is tried.
     before: OnceCell<Option<usize>>,
@@ -22,9 +24,9 @@ pub struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// Of the fixes for this cell.
-    pub fn new(text: &'a str, context: &'a CellContext) -> Self {
+    pub fn new(cell: impl Into<CellSyntax>, context: &'a CellContext) -> Self {
         Self {
-            text,
+            cell: cell.into(),
             context,
             before: OnceCell::new(),
             left: MAX_TRIED_BYTES,
@@ -36,7 +38,7 @@ impl<'a> Trial<'a> {
     #[must_use]
     pub fn passed(&mut self, mut finding: Diagnostic) -> Diagnostic {
         if finding.fixes.iter().any(|fix| !fix.edits.is_empty()) {
-            let rest = self.left.checked_sub(self.text.len());
+            let rest = self.left.checked_sub(self.cell.text().len());
             self.left = rest.unwrap_or(0);
             finding
                 .fixes
@@ -48,16 +50,20 @@ impl<'a> Trial<'a> {
     }
 
     fn holds(&self, fix: &Fix) -> bool {
-        let before = self.before.get_or_init(|| errors(self.text, self.context));
-        apply(self.text, fix).is_none_or(|fixed| holds(&fixed, *before, self.context))
+        let before = self.before.get_or_init(|| {
+            let context = self.context.clone();
+            self.cell.read(move |cell| errors(cell, &context))
+        });
+        let fixed = apply(self.cell.text(), fix);
+        fixed.is_none_or(|fixed| holds(&fixed, *before, self.context))
     }
 }
 
 /// These edits if the cell after them is Rust and has no more errors than before, else none.
-pub(super) fn tried(text: &str, edits: Vec<Edit>, context: &CellContext) -> Vec<Edit> {
+pub(super) fn tried(cell: &Syntax, edits: Vec<Edit>, context: &CellContext) -> Vec<Edit> {
     let fix = of(edits);
-    let before = errors(text, context);
-    match apply(text, &fix) {
+    let before = errors(cell, context);
+    match apply(cell.text(), &fix) {
         Some(fixed) if holds(&fixed, before, context) => fix.edits,
         _ => Vec::new(),
     }
@@ -70,7 +76,7 @@ pub(super) fn settled_by(text: &str, edits: Vec<Edit>, context: &CellContext) ->
         return Vec::new();
     };
     let done = super::syntax::settled(fixed.clone(), context);
-    if !cell::with_room(|| Some(cell::is_rust(&done))).unwrap_or(false) {
+    if !Syntax::of(&done).is_rust() {
         return Vec::new();
     }
     if done == fixed {
@@ -89,11 +95,11 @@ fn of(edits: Vec<Edit>) -> Fix {
 }
 
 /// How many errors the text has; `None`: it is no Rust.
-fn errors(text: &str, context: &CellContext) -> Option<usize> {
-    if !cell::with_room(|| Some(cell::is_rust(text))).unwrap_or(false) {
+fn errors(cell: &Syntax, context: &CellContext) -> Option<usize> {
+    if !cell.is_rust() {
         return None;
     }
-    let found = find(text, context);
+    let found = find(cell, context);
     let errors = found.iter().filter(|it| it.severity == Severity::Error);
     Some(errors.count())
 }
@@ -101,5 +107,9 @@ fn errors(text: &str, context: &CellContext) -> Option<usize> {
 /// Whether a cell after a fix is Rust, where it was before, and has no more errors. Of one that was none, a fix may be one of
 /// several.
 fn holds(fixed: &str, before: Option<usize>, context: &CellContext) -> bool {
-    before.is_none_or(|before| errors(fixed, context).is_some_and(|after| after <= before))
+    let Some(before) = before else {
+        return true;
+    };
+    let after = Syntax::with(fixed, |fixed| errors(fixed, context));
+    after.is_some_and(|after| after <= before)
 }

@@ -4,10 +4,12 @@
 //! well below a millisecond for an ordinary cell. [`resolve`] finds the text that a diagnostic raised
 //! at run time talks about; the process that raised it knows no text. [`calls`] is for the kernel,
 //! which rewrites cells.
+//!
+//! What reads a cell takes a [`CellSyntax`], whose text is parsed once for all of them, or a text. Everything below
+//! reads the [`Syntax`] on the thread that has it.
 
 mod call;
 mod calls;
-mod cell;
 mod constructors;
 mod definitions;
 mod fixed;
@@ -40,9 +42,12 @@ pub use definitions::{DefinedNames, defined_in};
 pub use fixed::Trial;
 pub use our_words::in_our_words;
 pub use resolve::{resolve, resolve_at};
-pub use strategies::{name_strategies, strategies_made_in};
+pub use strategies::name_strategies;
 
 use std::collections::BTreeMap;
+
+use proc_macro2::TokenStream;
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
 
 use crate::rules::{STRATEGIES, StrategyNotAvailable};
 use crate::{Diagnostic, Place, Profile, Rule};
@@ -84,71 +89,76 @@ impl CellContext {
 
 /// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,
 /// unless rustc tells that well.
-pub fn check_cell(text: &str, context: &CellContext) -> Vec<Diagnostic> {
-    find(text, context)
+pub fn check_cell(cell: impl Into<CellSyntax>, context: &CellContext) -> Vec<Diagnostic> {
+    let context = context.clone();
+    let found = cell.into().read(move |cell| Some(find(cell, &context)));
+    found.unwrap_or_default()
 }
 
-fn find(text: &str, context: &CellContext) -> Vec<Diagnostic> {
-    let findings = cell::with_tokens(text, |tokens, header| {
-        if !may_matter(text) {
-            return Vec::new();
-        }
-        let trees: Vec<_> = tokens.clone().into_iter().collect();
-        let found = Found::read(text, tokens, header, &context.defined);
-        let mut findings: Vec<Diagnostic> = Vec::new();
-        findings.extend(main_function::not_called(text, &trees));
-        for call in &found.calls {
-            if !found.defined.items.contains(&call.call.name) {
-                findings.extend(call::check(call, &found, context));
-            }
-        }
-        for chain in &found.chains {
-            if !found.defined.items.contains(&chain.optimizer) {
-                findings.extend(optimizer::check(chain));
-            }
-        }
-        for (name, span) in &found.strategies {
-            let foreign = FOREIGN_STRATEGIES.contains(&name.as_str());
-            let is_own = found.defined.items.contains(name);
-            if foreign && !STRATEGIES.contains(&name.as_str()) && !is_own {
-                let place = Place::Span(*span);
-                findings.push(
-                    StrategyNotAvailable {
-                        given: name.clone(),
-                        place,
-                    }
-                    .diagnostic(),
-                );
-            }
-        }
-        let is_known = |place: &Diagnostic, all: &[Diagnostic]| {
-            // A call inside of one that is reported as another call.
-            let start = primary_start(place);
-            all.iter().any(|other| primary_start(other) == start)
-        };
-        let plain = found.plain.iter();
-        let plain = plain.filter_map(|call| {
-            scope::without_its_mark(call, &found).or_else(|| plain::check(call, &found))
-        });
-        for found in plain {
-            if !is_known(&found, &findings) {
-                findings.push(found);
-            }
-        }
-        findings.extend(found.scopes.iter().map(scope::Misplaced::diagnostic));
-        findings
-    });
-    let mut findings = findings.unwrap_or_else(|| {
-        let diagnostic = cell::with_room(|| syntax::explain(text, context));
-        diagnostic.into_iter().collect()
-    });
+fn find(cell: &Syntax, context: &CellContext) -> Vec<Diagnostic> {
+    let mut findings = match cell.tokens() {
+        Some(tokens) => of_rust(cell, tokens, context),
+        None => syntax::explain(cell, context).into_iter().collect(),
+    };
     findings.sort_by_key(primary_start);
     findings
 }
 
+fn of_rust(cell: &Syntax, tokens: TokenStream, context: &CellContext) -> Vec<Diagnostic> {
+    let text = cell.text();
+    if !may_matter(text) {
+        return Vec::new();
+    }
+    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    let found = Found::read(text, tokens, cell.in_scope(), &context.defined);
+    let mut findings: Vec<Diagnostic> = Vec::new();
+    findings.extend(main_function::not_called(text, &trees));
+    for call in &found.calls {
+        if !found.defined.items.contains(&call.call.name) {
+            findings.extend(call::check(call, &found, context));
+        }
+    }
+    for chain in &found.chains {
+        if !found.defined.items.contains(&chain.optimizer) {
+            findings.extend(optimizer::check(chain));
+        }
+    }
+    for (name, span) in &found.strategies {
+        let foreign = FOREIGN_STRATEGIES.contains(&name.as_str());
+        let is_own = found.defined.items.contains(name);
+        if foreign && !STRATEGIES.contains(&name.as_str()) && !is_own {
+            let place = Place::Span(*span);
+            findings.push(
+                StrategyNotAvailable {
+                    given: name.clone(),
+                    place,
+                }
+                .diagnostic(),
+            );
+        }
+    }
+    let is_known = |place: &Diagnostic, all: &[Diagnostic]| {
+        // A call inside of one that is reported as another call.
+        let start = primary_start(place);
+        all.iter().any(|other| primary_start(other) == start)
+    };
+    let plain = found.plain.iter();
+    let plain = plain.filter_map(|call| {
+        scope::without_its_mark(call, &found).or_else(|| plain::check(call, &found))
+    });
+    for found in plain {
+        if !is_known(&found, &findings) {
+            findings.push(found);
+        }
+    }
+    findings.extend(found.scopes.iter().map(scope::Misplaced::diagnostic));
+    findings
+}
+
 /// Whether a cell is Rust, apart from its lines for the kernel.
-pub fn is_rust(text: &str) -> bool {
-    cell::with_tokens(text, |_, _| ()).is_some()
+pub fn is_rust(cell: impl Into<CellSyntax>) -> bool {
+    let is_rust = cell.into().read(|cell| Some(cell.is_rust()));
+    is_rust.unwrap_or(false)
 }
 
 /// A cheap look, so that most cells cost nothing.

@@ -1,12 +1,11 @@
 //! What only rustc finds, and says in the words of the language: the same in those of the notebook.
 
-use proc_macro2::TokenStream;
-use syn::parse::Parser;
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use super::calls::{Found, span_of};
-use super::cell::with_tokens;
+use super::strategies::strategies_made_in;
 use super::{CellContext, habits, kind, outside_function, plain, suggest, wrong_type::wrong_type};
 use crate::arguments::Kind;
 use crate::rules::{
@@ -16,9 +15,18 @@ use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 use stratoscope_render::text;
 
 /// An error of rustc's in the words of the notebook; `None`: rustc's are the better ones. Its first label is
-/// the primary one, a span of `text`.
-pub fn in_our_words(text: &str, found: &Diagnostic, context: &CellContext) -> Option<Diagnostic> {
-    if let Some(ours) = wrong_type(text, found) {
+/// the primary one, a span of the cell.
+pub fn in_our_words(
+    cell: impl Into<CellSyntax>,
+    found: &Diagnostic,
+    context: &CellContext,
+) -> Option<Diagnostic> {
+    let (found, context) = (found.clone(), context.clone());
+    cell.into().read(move |cell| answer(cell, &found, &context))
+}
+
+fn answer(cell: &Syntax, found: &Diagnostic, context: &CellContext) -> Option<Diagnostic> {
+    if let Some(ours) = wrong_type(cell, found) {
         return Some(ours);
     }
     let Place::Span(span) = found.labels.first()?.place else {
@@ -26,15 +34,15 @@ pub fn in_our_words(text: &str, found: &Diagnostic, context: &CellContext) -> Op
     };
     let ours = match found.code.as_str() {
         "E0425" => {
-            let function = outside_function::answer(text, &found.message, span, context);
-            let ours = function.or_else(|| unknown_strategy(text, span, context));
-            ours.or_else(|| named_value(text, span, context))
+            let function = outside_function::answer(cell, &found.message, span, context);
+            let ours = function.or_else(|| unknown_strategy(cell, span, context));
+            ours.or_else(|| named_value(cell, span, context))
         }
-        "E0061" | "E0599" => of_a_method(text, span, context),
-        "E0277" if is_of_a_function(&found.message) => without_result(text, span),
+        "E0061" | "E0599" => of_a_method(cell, span, context),
+        "E0277" if is_of_a_function(&found.message) => without_result(cell, span),
         _ => None,
     };
-    ours.or_else(|| habits::answer(text, found, span, context))
+    ours.or_else(|| habits::answer(cell, found, span, context))
 }
 
 /// Whether rustc says that a `?` stands in a function or a method that returns no `Result`. Closures and `async` blocks
@@ -46,7 +54,8 @@ fn is_of_a_function(message: &str) -> bool {
 }
 
 /// SC0129: the name stands where a strategy is expected.
-fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
+fn unknown_strategy(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
+    let text = cell.text();
     let given = text.get(span.start..span.end)?;
     let before = text[..span.start].trim_end();
     let before = before.strip_suffix('&').unwrap_or(before).trim_end();
@@ -56,7 +65,7 @@ fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option
     if !is_scope || !is_name {
         return None;
     }
-    let mut known = super::strategies_made_in(text);
+    let mut known = strategies_made_in(cell);
     for (name, type_name) in &context.variables {
         if kind::of_type(type_name) == Some(Kind::Strategy) && !known.contains(name) {
             known.push(name.clone());
@@ -73,49 +82,46 @@ fn unknown_strategy(text: &str, span: CellSpan, context: &CellContext) -> Option
 }
 
 /// SC0125: the name stands before a `=` between a call's brackets.
-fn named_value(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
-    with_tokens(text, |tokens, header| {
-        let found = Found::read(text, tokens, header, &context.defined);
-        let is_meant = |plain: &&plain::Plain| {
-            let mut named = plain.named.iter();
-            named.any(|argument| argument.name_span == span)
-        };
-        let call = found.plain.iter().find(is_meant)?;
-        let argument = call.named.iter().find(|it| it.name_span == span)?;
-        let fix = plain::without_names(text, call);
-        let facts = NamedArgumentInCall {
-            callee: call.name.clone(),
-            argument: argument.name.clone(),
-            place: Place::Span(argument.span),
-            written: fix.title,
-            edits: fix.edits,
-        };
-        Some(facts.diagnostic())
-    })?
+fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
+    let found = Found::of(cell, &context.defined)?;
+    let is_meant = |plain: &&plain::Plain| {
+        let mut named = plain.named.iter();
+        named.any(|argument| argument.name_span == span)
+    };
+    let call = found.plain.iter().find(is_meant)?;
+    let argument = call.named.iter().find(|it| it.name_span == span)?;
+    let fix = plain::without_names(cell.text(), call);
+    let facts = NamedArgumentInCall {
+        callee: call.name.clone(),
+        argument: argument.name.clone(),
+        place: Place::Span(argument.span),
+        written: fix.title,
+        edits: fix.edits,
+    };
+    Some(facts.diagnostic())
 }
 
 /// SC0126 and SC0128: methods that Keras's models and strategies have.
-fn of_a_method(text: &str, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
-    with_tokens(text, |tokens, header| {
-        let found = Found::read(text, tokens, header, &context.defined);
-        let call = found.plain.iter().find(|call| call.name_span == span)?;
-        let receiver = call.receiver?;
-        let variable = text.get(receiver.start..receiver.end)?;
-        if is_of_another(&found, context, variable, &call.name) {
-            return None;
-        }
-        if call.name == "scope" && call.operands.is_empty() {
-            let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
-            let facts = InvalidScopeSyntax {
-                place: Place::Span(span),
-                written: format!("scope!({strategy}, {{ … }});"),
-                edits: Vec::new(),
-            };
-            return Some(facts.diagnostic());
-        }
-        crate::arguments::call(&call.name)?;
-        Some(plain::of_a_method(text, call, receiver))
-    })?
+fn of_a_method(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<Diagnostic> {
+    let text = cell.text();
+    let found = Found::of(cell, &context.defined)?;
+    let call = found.plain.iter().find(|call| call.name_span == span)?;
+    let receiver = call.receiver?;
+    let variable = text.get(receiver.start..receiver.end)?;
+    if is_of_another(&found, context, variable, &call.name) {
+        return None;
+    }
+    if call.name == "scope" && call.operands.is_empty() {
+        let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
+        let facts = InvalidScopeSyntax {
+            place: Place::Span(span),
+            written: format!("scope!({strategy}, {{ … }});"),
+            edits: Vec::new(),
+        };
+        return Some(facts.diagnostic());
+    }
+    crate::arguments::call(&call.name)?;
+    Some(plain::of_a_method(text, call, receiver))
 }
 
 /// Whether a method is that of a variable which is no model and no strategy, or may be one that the notebook defines.
@@ -134,36 +140,35 @@ fn is_of_another(found: &Found, context: &CellContext, variable: &str, method: &
 }
 
 /// SC1014: the function around a `?` returns no `Result`.
-fn without_result(text: &str, span: CellSpan) -> Option<Diagnostic> {
-    with_tokens(text, |tokens, _| {
-        let function = function_around(tokens, span)?;
-        // Of a `scope!`, which brings a `?` with it, rustc marks the end.
-        let scope = text[..span.end].rfind("scope!");
-        let (what, place) = match (text.get(span.start..span.end)?, scope) {
-            ("?", _) | (_, None) => ("?", Place::Span(span)),
-            (_, Some(at)) => ("scope!", Place::span(at, at + "scope!".len())),
-        };
-        let returns = match &function.sig.output {
-            syn::ReturnType::Default => None,
-            syn::ReturnType::Type(_, kind) => {
-                let span = span_of(kind.span());
-                Some(text.get(span.start..span.end)?.to_owned())
-            }
-        };
-        let facts = QuestionMarkWithoutResult {
-            function: function.sig.ident.to_string(),
-            returns,
-            what: what.to_owned(),
-            place,
-            function_place: Place::Span(span_of(function.sig.ident.span())),
-            fix: with_result(text, &function),
-        };
-        Some(facts.diagnostic())
-    })?
+fn without_result(cell: &Syntax, span: CellSpan) -> Option<Diagnostic> {
+    let text = cell.text();
+    let function = function_around(cell, span)?;
+    // Of a `scope!`, which brings a `?` with it, rustc marks the end.
+    let scope = text[..span.end].rfind("scope!");
+    let (what, place) = match (text.get(span.start..span.end)?, scope) {
+        ("?", _) | (_, None) => ("?", Place::Span(span)),
+        (_, Some(at)) => ("scope!", Place::span(at, at + "scope!".len())),
+    };
+    let returns = match &function.sig.output {
+        syn::ReturnType::Default => None,
+        syn::ReturnType::Type(_, kind) => {
+            let span = span_of(kind.span());
+            Some(text.get(span.start..span.end)?.to_owned())
+        }
+    };
+    let facts = QuestionMarkWithoutResult {
+        function: function.sig.ident.to_string(),
+        returns,
+        what: what.to_owned(),
+        place,
+        function_place: Place::Span(span_of(function.sig.ident.span())),
+        fix: with_result(text, &function),
+    };
+    Some(facts.diagnostic())
 }
 
 /// The innermost function of the cell that a place is in.
-pub(super) fn function_around(tokens: TokenStream, span: CellSpan) -> Option<syn::ImplItemFn> {
+pub(super) fn function_around(cell: &Syntax, span: CellSpan) -> Option<syn::ImplItemFn> {
     struct Functions(CellSpan, Option<syn::ImplItemFn>);
     impl Functions {
         fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
@@ -190,9 +195,8 @@ pub(super) fn function_around(tokens: TokenStream, span: CellSpan) -> Option<syn
             visit::visit_impl_item_fn(self, function);
         }
     }
-    let statements = syn::Block::parse_within.parse2(tokens).ok()?;
     let mut functions = Functions(span, None);
-    for statement in &statements {
+    for statement in cell.statements()? {
         functions.visit_stmt(statement);
     }
     functions.1

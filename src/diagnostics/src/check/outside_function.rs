@@ -1,15 +1,15 @@
 //! Functions that use variables of the notebook, which Rust's functions do not see.
 
 use super::calls::{Found, span_of};
-use super::cell::with_tokens;
 use super::our_words::function_around;
 use super::{CellContext, fixed};
 use crate::rules::VariableInFunction;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use stratoscope_cell_syntax::Syntax;
 
 /// SC1015 in place of "cannot find value".
 pub(super) fn answer(
-    text: &str,
+    cell: &Syntax,
     message: &str,
     span: CellSpan,
     context: &CellContext,
@@ -17,45 +17,44 @@ pub(super) fn answer(
     if !message.starts_with("cannot find value") {
         return None;
     }
-    with_tokens(text, |tokens, header| {
-        let name = text.get(span.start..span.end)?;
-        let function = function_around(tokens.clone(), span)?;
-        let of_type = context.variables.get(name);
-        if of_type.is_none() {
-            let found = Found::read(text, tokens, header, &context.defined);
-            found.bound.get(name)?;
+    let text = cell.text();
+    let name = text.get(span.start..span.end)?;
+    let function = function_around(cell, span)?;
+    let of_type = context.variables.get(name);
+    if of_type.is_none() {
+        let found = Found::of(cell, &context.defined)?;
+        found.bound.get(name)?;
+    }
+    let of_type = of_type.map(|it| parameter_type(it));
+    let parameter = of_type.as_ref().map(|it| format!("{name}: {it}"));
+    let function_name = function.sig.ident.to_string();
+    let is_called = text.matches(&format!("{function_name}(")).count() > 1;
+    let edits = match &parameter {
+        Some(parameter) if !is_called => {
+            let at = span_of(function.sig.paren_token.span.close()).start;
+            let has_others = !function.sig.inputs.is_empty();
+            let comma = if has_others && !function.sig.inputs.trailing_punct() {
+                ", "
+            } else {
+                ""
+            };
+            let edit = Edit {
+                place: Place::span(at, at),
+                replacement: format!("{comma}{parameter}"),
+            };
+            fixed::tried(cell, vec![edit], context)
         }
-        let of_type = of_type.map(|it| parameter_type(it));
-        let parameter = of_type.as_ref().map(|it| format!("{name}: {it}"));
-        let function_name = function.sig.ident.to_string();
-        let is_called = text.matches(&format!("{function_name}(")).count() > 1;
-        let edits = match &parameter {
-            Some(parameter) if !is_called => {
-                let at = span_of(function.sig.paren_token.span.close()).start;
-                let has_others = !function.sig.inputs.is_empty();
-                let comma = if has_others && !function.sig.inputs.trailing_punct() {
-                    ", "
-                } else {
-                    ""
-                };
-                let edit = Edit {
-                    place: Place::span(at, at),
-                    replacement: format!("{comma}{parameter}"),
-                };
-                fixed::tried(text, vec![edit], context)
-            }
-            _ => Vec::new(),
-        };
-        let facts = VariableInFunction {
-            name: name.to_owned(),
-            parameter: parameter.unwrap_or_else(|| format!("{name}: …")),
-            place: Place::Span(span),
-            function_place: Place::Span(span_of(function.sig.ident.span())),
-            function: function_name,
-            edits,
-        };
-        Some(facts.diagnostic())
-    })?
+        _ => Vec::new(),
+    };
+    let facts = VariableInFunction {
+        name: name.to_owned(),
+        parameter: parameter.unwrap_or_else(|| format!("{name}: …")),
+        place: Place::Span(span),
+        function_place: Place::Span(span_of(function.sig.ident.span())),
+        function: function_name,
+        edits,
+    };
+    Some(facts.diagnostic())
 }
 
 /// The type of a parameter for a variable of this type: numbers are copied, texts and all others are borrowed.
@@ -119,7 +118,7 @@ mod tests {
         ];
         let context = CellContext::with_variables(variables);
         let message = format!("cannot find value `{at}` in this scope");
-        let found = answer(text, &message, span, &context)?;
+        let found = Syntax::with(text, |cell| answer(cell, &message, span, &context))?;
         Some(found.fixes.first().and_then(|fix| apply(text, fix)))
     }
 

@@ -1,7 +1,7 @@
 //! Expressions of Python in a cell that is Rust otherwise: `[x * x for x in v]`, `lambda x: x + 1`, `a if b else c`,
 //! `v[1:3]`.
 
-use super::cell;
+use super::syntax::is_rust;
 use crate::render::apply;
 use crate::rules::PythonSpelling;
 use crate::{CellSpan, Diagnostic, Edit, Fix, FixKind, Place, Rule};
@@ -32,7 +32,7 @@ pub(super) fn answer(text: &str, code: &str) -> Option<Diagnostic> {
                 replacement: rust,
             }],
         };
-        cell::is_rust(&apply(text, &fix)?).then_some(())?;
+        is_rust(&apply(text, &fix)?).then_some(())?;
         let facts = PythonSpelling {
             given: text::excerpt(&text[span.start..span.end], 60),
             reason: reason.to_owned(),

@@ -5,44 +5,50 @@
 //! diagnostic says stays.
 
 use proc_macro2::{TokenStream, TokenTree};
+use stratoscope_cell_syntax::CellSyntax;
 
 use super::calls::{Call, DEEPEST, Method, read_call, read_methods};
-use super::cell::with_tokens;
 use super::{places, table};
 use crate::{CellSpan, Diagnostic, Label, Place, Severity, arguments};
 
-/// Turns named places and lines into spans of `text`.
-pub fn resolve(text: &str, diagnostic: &mut Diagnostic) {
-    resolve_at(text, diagnostic, None);
+/// Turns named places and lines into spans of the cell.
+pub fn resolve(cell: impl Into<CellSyntax>, diagnostic: &mut Diagnostic) {
+    resolve_at(cell, diagnostic, None);
 }
 
 /// The same, for a diagnostic raised by the statement at `line` (counted from 1): of several calls of
 /// one name, the one at or after that line is meant, a place that is not found is the
 /// line, and a diagnostic without any place in the cell gets the line.
-pub fn resolve_at(text: &str, diagnostic: &mut Diagnostic, line: Option<usize>) {
+pub fn resolve_at(cell: impl Into<CellSyntax>, diagnostic: &mut Diagnostic, line: Option<usize>) {
+    place(&cell.into(), diagnostic, line);
+}
+
+fn place(cell: &CellSyntax, diagnostic: &mut Diagnostic, line: Option<usize>) {
     let named =
         |place: &Place| !matches!(place, Place::Span(_) | Place::Line(_) | Place::File { .. });
     let edits = diagnostic.fixes.iter().flat_map(|fix| &fix.edits);
     let places = diagnostic.labels.iter().map(|label| &label.place);
     if places.chain(edits.map(|edit| &edit.place)).any(named) {
-        let spans = with_tokens(text, |tokens, header| {
-            Resolver {
-                text,
-                tokens,
-                scope: header.scope,
+        // Lines are those of the cell as typed.
+        let (code, named) = (cell.code().clone(), diagnostic.clone());
+        let spans = cell.read(move |cell| {
+            let resolver = Resolver {
+                text: &code,
+                tokens: cell.tokens()?,
+                scope: cell.in_scope(),
                 line,
-            }
-            .resolve(diagnostic)
+            };
+            Some(resolver.resolve(&named))
         });
         if let Some(resolved) = spans {
             *diagnostic = resolved;
         }
     }
-    finish(text, diagnostic, line);
+    finish(cell.code(), diagnostic, line);
     let has_table = !diagnostic.arguments.is_empty();
     for other in &mut diagnostic.related {
         let had_none = other.arguments.is_empty();
-        resolve_at(text, other, line);
+        place(cell, other, line);
         // Further findings of a call are shown with the same table, which is shown once.
         if has_table && had_none {
             other.arguments.clear();

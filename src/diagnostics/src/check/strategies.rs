@@ -2,15 +2,15 @@
 //! earlier cells; those that the cell itself makes are read in its text.
 
 use proc_macro2::{TokenStream, TokenTree};
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
 
 use super::calls::{DEEPEST, span_of};
-use super::cell::with_tokens;
 use crate::{Diagnostic, UnnamedStrategy};
 
 /// The variables that a cell binds to a strategy it makes, in the order of the text:
 /// `let mirrored = MirroredStrategy::logical(2)?;`.
-pub fn strategies_made_in(text: &str) -> Vec<String> {
-    let mut names: Vec<String> = made_in(text).into_iter().map(|made| made.name).collect();
+pub(super) fn strategies_made_in(cell: &Syntax) -> Vec<String> {
+    let mut names: Vec<String> = made_in(cell).into_iter().map(|made| made.name).collect();
     names.dedup();
     names
 }
@@ -22,26 +22,29 @@ struct Made {
     lines: (usize, usize),
 }
 
-fn made_in(text: &str) -> Vec<Made> {
-    if !text.contains("Strategy") {
-        return Vec::new();
+fn made_in(cell: &Syntax) -> Vec<Made> {
+    let mut made = Vec::new();
+    if cell.text().contains("Strategy")
+        && let Some(tokens) = cell.tokens()
+    {
+        find(tokens, cell.text(), 0, &mut made);
     }
-    with_tokens(text, |tokens, _| {
-        let mut made = Vec::new();
-        find(tokens, text, 0, &mut made);
-        made
-    })
-    .unwrap_or_default()
+    made
 }
 
-/// Replaces the labels of strategies that the cell of this text makes by the names of their variables. A fix names one
+/// Replaces the labels of strategies that the cell makes by the names of their variables. A fix names one
 /// without a variable `strategy`.
-pub fn name_strategies(text: &str, diagnostic: &mut Diagnostic) {
+pub fn name_strategies(cell: impl Into<CellSyntax>, diagnostic: &mut Diagnostic) {
+    name(&cell.into(), diagnostic);
+}
+
+fn name(cell: &CellSyntax, diagnostic: &mut Diagnostic) {
     let mut unnamed = std::mem::take(&mut diagnostic.unnamed);
     // `mirrored#1` is the beginning of `mirrored#12`.
     unnamed.sort_by_key(|it| std::cmp::Reverse(it.label.len()));
     if !unnamed.is_empty() {
-        let made = made_in(text);
+        let made = cell.read(|cell| Some(made_in(cell)));
+        let made = made.unwrap_or_default();
         for UnnamedStrategy { label, line } in &unnamed {
             let holds = |it: &&Made| (it.lines.0..=it.lines.1).contains(line);
             let name = made.iter().find(holds).map(|it| it.name.as_str());
@@ -49,7 +52,7 @@ pub fn name_strategies(text: &str, diagnostic: &mut Diagnostic) {
         }
     }
     for other in &mut diagnostic.related {
-        name_strategies(text, other);
+        name(cell, other);
     }
 }
 
@@ -123,7 +126,8 @@ mod tests {
     use crate::Severity;
 
     fn check(text: &str, expected: &[&str]) {
-        assert_eq!(strategies_made_in(text), expected, "{text}");
+        let made = Syntax::with(text, |cell| Some(strategies_made_in(cell)));
+        assert_eq!(made.unwrap_or_default(), expected, "{text}");
     }
 
     #[test]

@@ -1,27 +1,25 @@
 //! Cells that are no Rust, explained before rustc reads on past their end: brackets and texts that are never
 //! closed, statements without their end, Python. What else is wrong, rustc tells well.
 
-use std::str::FromStr;
-
-use proc_macro2::TokenStream;
+use stratoscope_cell_syntax::{MAX_PARSED_BYTES, Syntax, blank_everywhere};
 use syn::parse::Parser;
 use syn::{Expr, Stmt};
 
 use super::calls::{Found, span_of};
-use super::cell::{self, Header, MOST_PARSED};
 use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
-use super::{CellContext, check_cell, python, python_expressions, shell};
+use super::{CellContext, find, python, python_expressions, shell};
 use crate::render::apply;
 use crate::rules::{PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
 
 /// What is wrong with a cell that is no Rust; `None`: rustc tells.
-pub(super) fn explain(text: &str, context: &CellContext) -> Option<Diagnostic> {
-    if text.len() > MOST_PARSED {
+pub(super) fn explain(cell: &Syntax, context: &CellContext) -> Option<Diagnostic> {
+    let text = cell.text();
+    if text.len() > MAX_PARSED_BYTES {
         return None;
     }
-    let code = cell::blank_everywhere(text);
+    let code = blank_everywhere(text);
     let seen = scan::scan(&code);
     let expression = || python_expressions::answer(text, &seen.code);
     if let Some(found) = shell::answer(&code).or_else(expression) {
@@ -43,18 +41,19 @@ pub(super) fn explain(text: &str, context: &CellContext) -> Option<Diagnostic> {
         let line = text[..first].matches('\n').count();
         return Some(python_cell(text, line));
     }
-    misplaced_scope(text, &code, context).or_else(|| ends_early(text, &code))
+    misplaced_scope(cell, context).or_else(|| ends_early(cell, &code))
 }
 
 /// SC0128: a block behind `scope!(…)` is no Rust.
-fn misplaced_scope(text: &str, code: &str, context: &CellContext) -> Option<Diagnostic> {
-    let tokens = TokenStream::from_str(code).ok()?;
-    let found = Found::read(text, tokens, Header::default(), &context.defined);
+fn misplaced_scope(cell: &Syntax, context: &CellContext) -> Option<Diagnostic> {
+    let (tokens, _) = cell.broken()?;
+    let found = Found::read(cell.text(), tokens.clone(), false, &context.defined);
     found.scopes.first().map(Misplaced::diagnostic)
 }
 
-fn is_rust(text: &str) -> bool {
-    cell::is_rust(text)
+/// Whether another text is Rust, such as the cell after a fix.
+pub(super) fn is_rust(text: &str) -> bool {
+    Syntax::of(text).is_rust()
 }
 
 fn line_span(text: &str, number: usize) -> Option<(usize, usize)> {
@@ -115,7 +114,7 @@ fn spelling(text: &str, seen: &Scan, context: &CellContext) -> Option<Diagnostic
 /// The text after the first ways out of all that is found in it.
 pub(super) fn settled(mut text: String, context: &CellContext) -> String {
     for _ in 0..6 {
-        let found = check_cell(&text, context);
+        let found = find(&Syntax::of(&text), context);
         let next = found
             .iter()
             .find_map(|found| apply(&text, found.fixes.first()?));
@@ -324,9 +323,8 @@ fn ends_in_our_call(code: &str) -> bool {
 }
 
 /// A cell that ends in the middle of a statement.
-fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
-    let tokens = TokenStream::from_str(code).ok()?;
-    let error = syn::Block::parse_within.parse2(tokens.clone()).err()?;
+fn ends_early(cell: &Syntax, code: &str) -> Option<Diagnostic> {
+    let (text, (tokens, error)) = (cell.text(), cell.broken()?);
     let diagnostic = error.to_string();
     let expected = diagnostic.strip_prefix("unexpected end of input, ");
     let expected = expected.or_else(|| diagnostic.strip_prefix("expected `;`").and(Some("`;`")))?;
@@ -335,6 +333,7 @@ fn ends_early(text: &str, code: &str) -> Option<Diagnostic> {
         return None;
     }
     let end = tokens
+        .clone()
         .into_iter()
         .last()
         .map(|last| span_of(last.span()).end)?;

@@ -1,17 +1,18 @@
 //! Wrong types that only rustc sees: a variable that holds an optimizer, given for a loss. Its words about
 //! traits and bounds become the two that matter.
 
-use super::calls::{Call, CallArgument, calls};
+use super::calls::{Call, CallArgument, calls_of};
 use super::kind;
 use super::{our_words, table};
 use crate::arguments::{self, Argument, CallTable, Kind};
 use crate::rules::ArgumentTypeMismatch;
 use crate::{CellSpan, Diagnostic, Place, Rule};
+use stratoscope_cell_syntax::Syntax;
 use stratoscope_render::text;
 
 /// SC0120 in place of an error of rustc's about an argument of a call in the cell; `None`: it is about
 /// something else. Its first label is the primary one, a span of `text`.
-pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
+pub(super) fn wrong_type(cell: &Syntax, found: &Diagnostic) -> Option<Diagnostic> {
     let (expected, got) = match found.code.as_str() {
         "E0277" => of_a_trait(&found.message)?,
         "E0308" => of_a_type(&found.labels.first()?.text)?,
@@ -21,7 +22,7 @@ pub(super) fn wrong_type(text: &str, found: &Diagnostic) -> Option<Diagnostic> {
         return None;
     };
     let holds = |outer: CellSpan| outer.start <= span.start && span.end <= outer.end;
-    let all = calls(text);
+    let all = calls_of(cell);
     let call = all
         .iter()
         .filter(|call| holds(call.span))
@@ -154,7 +155,8 @@ mod tests {
         let start = text.rfind(at).expect("stands in the cell");
         let found = Diagnostic::new(code, Severity::Error, message)
             .label(Place::span(start, start + at.len()), label);
-        let diagnostic = wrong_type(text, &found).expect("is about an argument");
+        let diagnostic = Syntax::with(text, |cell| wrong_type(cell, &found));
+        let diagnostic = diagnostic.expect("is about an argument");
         assert_eq!(diagnostic.code, "SC0120");
         let Place::Span(span) = diagnostic.labels[0].place else {
             panic!("{:?}", diagnostic.labels)
@@ -229,7 +231,8 @@ mod tests {
                 (40, 41),
             ),
         ] {
-            assert_eq!(wrong_type(text, &found), None, "{}", found.message);
+            let ours = Syntax::with(text, |cell| wrong_type(cell, &found));
+            assert_eq!(ours, None, "{}", found.message);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::lost_variables::{Cause, LostVariables};
 use crate::relay::{Current, Ending, LastWords};
 use crate::replaced_variables::hides_a_function;
 use crate::{advice, compile_failure, persistence, rustc_errors, show};
+use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_session::{CellError, CellOutcome, INTERRUPTED};
 
@@ -80,7 +81,7 @@ impl Engine {
             [] => "no variables were lost".to_owned(),
             lost => format!("lost: {}", show::names(lost)),
         };
-        let lost = format!("{lost}; {}", items_fate(&current.code));
+        let lost = format!("{lost}; {}", items_fate(&current.cell));
         if self.relay.interruption().0 {
             let lost = format!("the cell did not listen, so its process was ended; {lost}");
             return CellOutcome::Interrupted { lost: Some(lost) };
@@ -98,9 +99,9 @@ impl Engine {
         rewritten: &Rewritten,
         current: &Current,
     ) -> CellError {
-        let (code, number) = (&current.code, current.number);
+        let (cell, code, number) = (&current.cell, current.code(), current.number);
         let known = self.known_to_checks(current.profile);
-        if let Some(found) = persistence::refused(errors, rewritten, code, &known.variables) {
+        if let Some(found) = persistence::refused(errors, rewritten, cell, &known.variables) {
             let found = show::diagnostic(found, None, current);
             return show::error_of(&[found], code, number);
         }
@@ -119,7 +120,7 @@ impl Engine {
         }
         // An error about the DSL is shown in its terms, on a card.
         let mut said: Vec<Said> = Vec::new();
-        let mut trial = check::Trial::new(code, &known);
+        let mut trial = check::Trial::new(cell, &known);
         for found in found {
             let is_variable = |name: &str| known.variables.contains_key(name);
             let replaced = self.replaced_variables.explain(&found, code);
@@ -127,7 +128,7 @@ impl Engine {
                 said.push(Said::Text(other));
                 continue;
             }
-            let ours = check::in_our_words(code, &found, &known);
+            let ours = check::in_our_words(cell, &found, &known);
             // Two names in one call are one mistake.
             let is_same = |ours: &Diagnostic| {
                 let same = |other: &Diagnostic| {
@@ -156,10 +157,10 @@ impl Engine {
     /// evcxr has refused the cell, or could not compile it.
     fn refused(&self, message: &str, rewritten: &Rewritten, current: &Current) -> CellError {
         let variables = self.known_to_checks(current.profile).variables;
-        match persistence::not_persistent(message, rewritten, &current.code, &variables) {
+        match persistence::not_persistent(message, rewritten, &current.cell, &variables) {
             Some(found) => {
                 let found = show::diagnostic(found, None, current);
-                show::error_of(&[found], &current.code, current.number)
+                show::error_of(&[found], current.code(), current.number)
             }
             None => {
                 let (name, text) = compile_failure::explain(message);
@@ -171,7 +172,7 @@ impl Engine {
 
 /// An error without a place.
 fn plain_error(name: &str, message: &str, current: &Current) -> CellError {
-    show::plain_error(name, message, None, None, current.number, &current.code)
+    show::plain_error(name, message, None, None, current.number, current.code())
 }
 
 /// What has become of the variables.
@@ -238,7 +239,7 @@ impl Engine {
                 if is_made {
                     self.note_replaced(name, before, current.number);
                     self.made_by.insert(name.clone(), current.number);
-                    self.declared.note(name, current.number, &current.code);
+                    self.declared.note(name, current.number, current.code());
                 }
             } else if !lost.contains(name) {
                 let made_in = Some(current.number);
@@ -284,8 +285,8 @@ impl Engine {
 }
 
 /// What has become of functions and the like when a cell's process has ended: evcxr adds those of a cell at its end.
-fn items_fate(code: &str) -> &'static str {
-    let of_cell = check::defined_in(code);
+fn items_fate(cell: &CellSyntax) -> &'static str {
+    let of_cell = check::defined_in(cell);
     if of_cell.items.is_empty() && of_cell.functions.is_empty() {
         "functions, types and imports are kept"
     } else {
@@ -405,5 +406,5 @@ fn process_ended(
         ),
     };
     let message = format!("{what}; {lost}");
-    show::plain_error(ename, &message, line, None, current.number, &current.code)
+    show::plain_error(ename, &message, line, None, current.number, current.code())
 }

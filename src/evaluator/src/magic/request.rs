@@ -1,5 +1,6 @@
 //! The magic that a cell is, parsed: what is asked, with every option as a value.
 
+use stratoscope_cell_text::ParsedCell;
 use stratoscope_cell_text::cursor::is_name;
 use stratoscope_cell_text::magic::MagicLine;
 use stratoscope_diagnostics::Profile;
@@ -122,7 +123,7 @@ impl Magic {
                 if invalid.ename == UNKNOWN
                     && !line.is_of_cell
                     && !is_alone
-                    && python_cell::is_python(code) =>
+                    && python_cell::is_python(&ParsedCell::of(code).syntax) =>
             {
                 None
             }

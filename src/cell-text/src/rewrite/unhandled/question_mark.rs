@@ -1,30 +1,26 @@
 //! Where a `?` ends the cell.
 
 use proc_macro2::Span;
-use syn::parse::Parser;
+use stratoscope_cell_syntax::CellSyntax;
+use syn::Macro;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{Block, Macro};
-
-use crate::ParsedCell;
-use crate::rewrite::parse_deep;
 
 /// Whether a `?` at byte `offset` of a cell would be the cell's own, and not that of a closure or a function.
-pub fn is_the_cells(code: &str, offset: usize) -> bool {
-    let Some(offset) = offset.checked_sub(ParsedCell::of(code).header.end) else {
+pub fn is_the_cells(cell: &CellSyntax, offset: usize) -> bool {
+    if offset < cell.head() {
         return false;
-    };
-    let body = &code[ParsedCell::of(code).header.end..];
-    let is_inside = |body: &str| {
-        let statements = Block::parse_within.parse_str(body).ok()?;
+    }
+    let is_inside = cell.read(move |syntax| {
+        let statements = syntax.statements_as_typed()?;
         let mut functions = Functions {
             offset,
             is_inside: false,
         };
         statements.iter().for_each(|it| functions.visit_stmt(it));
         Some(functions.is_inside)
-    };
-    parse_deep(body, is_inside).flatten() == Some(false)
+    });
+    is_inside == Some(false)
 }
 
 /// Looks for what has a `?` of its own.
@@ -61,13 +57,15 @@ impl<'ast> Visit<'ast> for Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ParsedCell;
 
     #[test]
     fn closures_functions_and_operands_of_macros_have_their_own() {
         let check = |cell: &str, expected: bool| {
             let at = cell.find('§').expect("a place is marked");
             let code = cell.replace('§', "");
-            assert_eq!(is_the_cells(&code, at), expected, "{cell}");
+            let syntax = ParsedCell::of(&code).syntax;
+            assert_eq!(is_the_cells(&syntax, at), expected, "{cell}");
         };
         check("f()§;", true);
         check("if x { for y in z { f()§; } }", true);

@@ -1,11 +1,15 @@
 //! The texts of the tables with the parts of a usage in them.
 
+use stratoscope_cell_syntax::Syntax;
+
 use super::usage::{Usage, kind_of_literal};
 
 /// What the places of a template stand for.
 pub(super) struct Parts<'a> {
-    /// The cell.
+    /// The text of the cell.
     pub text: &'a str,
+    /// The cell in which what is written is tried.
+    pub cell: Option<&'a Syntax>,
     pub usage: &'a Usage,
     /// The type of the elements of a list, where it is known.
     pub elements: Option<String>,

@@ -21,11 +21,11 @@ mod usage;
 use self::fill::Parts;
 use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
-use super::cell::with_tokens;
 use super::plain::Plain;
 use super::{CellContext, fixed};
 use crate::rules::NameOfAnotherLibrary;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use stratoscope_cell_syntax::Syntax;
 use stratoscope_render::text;
 
 /// Forms, separated by ` | `; what is written in their place; why.
@@ -52,49 +52,49 @@ impl Eq for Habit {}
 
 /// SC0130 in place of an error of rustc's at a name that has another one here.
 pub(super) fn answer(
-    text: &str,
+    cell: &Syntax,
     found: &Diagnostic,
     span: CellSpan,
     context: &CellContext,
 ) -> Option<Diagnostic> {
+    let text = cell.text();
     let span = method_of(found).unwrap_or_else(|| name_of(text, found, span));
-    if let Some(power) = powers::answer(text, found, span, context) {
+    if let Some(power) = powers::answer(cell, found, span, context) {
         return Some(power);
     }
-    with_tokens(text, |tokens, _| {
-        let (subject, of_type) = subject(text, found, span, context)?;
-        let usage = match iterated(found, span) {
-            Some(receiver) => of_loop(text, receiver, &found.message),
-            None => Usage::at(text, tokens, span, subject == Subject::Module)?,
-        };
-        let of_type = of_type.or_else(|| type_of_receiver(text, &usage, context));
-        let elements = elements(of_type.as_deref(), &usage, context);
-        let parts = Parts {
-            text,
-            usage: &usage,
-            elements,
-        };
-        let is_loop = iterated(found, span).is_some();
-        let (form, habit) = match subject {
-            Subject::Of(habits) if is_loop => (loop_form(&usage), row(habits, &usage.name)?),
-            Subject::Of(habits) | Subject::Alone(habits) => match matching(habits, &usage) {
-                Some(found) => found,
-                None if matches!(subject, Subject::Alone(_)) => {
-                    return mathematics(&parts, context);
-                }
-                None => return None,
-            },
-            Subject::Module => return of_module(&parts, context),
-        };
-        // What is no name would be computed twice.
-        let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
-        let written = if is_twice {
-            format!("{{ let it = {{it}}; {} }}", habit.1.replace("{it}", "it"))
-        } else {
-            habit.1.to_owned()
-        };
-        Some(finding(&parts, &form, &written, habit.2, Some(context)))
-    })?
+    let (subject, of_type) = subject(cell, found, span, context)?;
+    let usage = match iterated(found, span) {
+        Some(receiver) => of_loop(text, receiver, &found.message),
+        None => Usage::at(cell, span, subject == Subject::Module)?,
+    };
+    let of_type = of_type.or_else(|| type_of_receiver(text, &usage, context));
+    let elements = elements(of_type.as_deref(), &usage, context);
+    let parts = Parts {
+        text,
+        cell: Some(cell),
+        usage: &usage,
+        elements,
+    };
+    let is_loop = iterated(found, span).is_some();
+    let (form, habit) = match subject {
+        Subject::Of(habits) if is_loop => (loop_form(&usage), row(habits, &usage.name)?),
+        Subject::Of(habits) | Subject::Alone(habits) => match matching(habits, &usage) {
+            Some(found) => found,
+            None if matches!(subject, Subject::Alone(_)) => {
+                return mathematics(&parts, context);
+            }
+            None => return None,
+        },
+        Subject::Module => return of_module(&parts, context),
+    };
+    // What is no name would be computed twice.
+    let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
+    let written = if is_twice {
+        format!("{{ let it = {{it}}; {} }}", habit.1.replace("{it}", "it"))
+    } else {
+        habit.1.to_owned()
+    };
+    Some(finding(&parts, &form, &written, habit.2, Some(context)))
 }
 
 /// Whether the receiver is more than a name or a field.
@@ -115,6 +115,7 @@ pub(super) fn printed(text: &str, call: &Plain) -> Diagnostic {
     };
     let parts = Parts {
         text,
+        cell: None,
         usage: &usage,
         elements: None,
     };
@@ -152,12 +153,12 @@ fn method_of(found: &Diagnostic) -> Option<CellSpan> {
 
 /// The table for an error of rustc's, and the type that it names.
 fn subject(
-    text: &str,
+    cell: &Syntax,
     found: &Diagnostic,
     span: CellSpan,
     context: &CellContext,
 ) -> Option<(Subject, Option<String>)> {
-    let message = found.message.as_str();
+    let (text, message) = (cell.text(), found.message.as_str());
     let after = |words: &str| {
         let (_, rest) = message.split_once(words)?;
         rest.split('`').nth(1).map(str::to_owned)
@@ -185,7 +186,7 @@ fn subject(
         }
         // The receiver is a variable, or nothing is known.
         "E0308" | "E0061" | "E0616" => {
-            let usage = with_tokens(text, |tokens, _| Usage::at(text, tokens, span, false))??;
+            let usage = Usage::at(cell, span, false)?;
             match type_of_receiver(text, &usage, context) {
                 Some(of_type) => of_value(Some(of_type)),
                 None if context.defined.functions.contains(name) => None,
@@ -354,9 +355,9 @@ fn finding(
                 place: Place::span(start, end),
                 replacement,
             };
-            match context {
-                Some(context) => fixed::tried(parts.text, vec![edit], context),
-                None => vec![edit],
+            match (parts.cell, context) {
+                (Some(cell), Some(context)) => fixed::tried(cell, vec![edit], context),
+                _ => vec![edit],
             }
         }
         _ => Vec::new(),

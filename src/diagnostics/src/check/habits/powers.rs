@@ -3,11 +3,11 @@
 use proc_macro2::{TokenStream, TokenTree};
 
 use super::super::calls::{DEEPEST, slice, span_of};
-use super::super::cell::with_tokens;
 use super::super::{CellContext, fixed};
 use super::usage::{begin_of, kind_of_literal};
 use crate::rules::NameOfAnotherLibrary;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use stratoscope_cell_syntax::Syntax;
 use stratoscope_render::text;
 
 /// A power as it was typed.
@@ -18,7 +18,7 @@ struct Power {
 
 /// SC0130 for a power that is written as in Python or on paper.
 pub(super) fn answer(
-    text: &str,
+    cell: &Syntax,
     found: &Diagnostic,
     span: CellSpan,
     context: &CellContext,
@@ -30,7 +30,8 @@ pub(super) fn answer(
     if !is_stars && !is_hat {
         return None;
     }
-    let power = with_tokens(text, |tokens, _| at(tokens, span, is_stars, 0))??;
+    let text = cell.text();
+    let power = at(cell.tokens()?, span, is_stars, 0)?;
     let (base, exponent) = (slice(text, power.base), slice(text, power.exponent));
     let kind = |value: &str| match kind_of_literal(value) {
         Some("1") => Some(Number::Integer),
@@ -65,7 +66,7 @@ pub(super) fn answer(
         place: place.clone(),
         replacement: written.clone(),
     });
-    let edits = edits.map(|edit| fixed::tried(text, vec![edit], context));
+    let edits = edits.map(|edit| fixed::tried(cell, vec![edit], context));
     let given = text.get(power.base.start..power.exponent.end)?;
     let facts = NameOfAnotherLibrary {
         given: text::excerpt(given, 60),

@@ -1,6 +1,7 @@
 //! How a name is used that rustc does not know: what stands before it, what it is called with, what is assigned to it.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use stratoscope_cell_syntax::Syntax;
 
 use super::super::calls::{DEEPEST, inside_of, slice, span_of};
 use super::super::segments;
@@ -41,8 +42,8 @@ pub(super) struct Form {
 
 impl Usage {
     /// The name that stands at a place, or the index there.
-    pub fn at(text: &str, tokens: TokenStream, span: CellSpan, is_root: bool) -> Option<Self> {
-        find(text, tokens, span, is_root, 0)
+    pub fn at(cell: &Syntax, span: CellSpan, is_root: bool) -> Option<Self> {
+        find(cell.text(), cell.tokens()?, span, is_root, 0)
     }
 
     /// The forms that this usage may have in the table, the most exact first: those with what follows its dot before those

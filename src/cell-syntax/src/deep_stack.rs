@@ -8,7 +8,7 @@ use std::thread;
 /// panics, since a panic inside a parser must not end the kernel, and where no thread can be started.
 ///
 /// ```
-/// use stratoscope_diagnostics::on_deep_stack;
+/// use stratoscope_cell_syntax::on_deep_stack;
 ///
 /// let read = on_deep_stack("reader", 1 << 20, || "7".parse::<u32>().ok());
 /// assert_eq!(read, Some(7));
