@@ -42,7 +42,7 @@ pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
         let is_named = found.code == "SC0125" && span_of(found).is_some_and(is_inside);
         let is_unit = |it: &Label| it.text.starts_with("expected `()`");
         let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
-        !is_named && !(is_to_return && is_returned)
+        !(is_named || is_to_return && is_returned)
     });
     said
 }
