@@ -42,7 +42,7 @@ pub enum Data<'a> {
 
 /// What `fit!`, `start!` and `evaluate!` take as data.
 #[diagnostic::on_unimplemented(
-    message = "expected a reference to a data set, got `{Self}`",
+    message = "expected a dataset, got `{Self}`",
     label = "a data set, such as `Dataset::tsv(\"train.tsv\")?`, or a stream: `Stream::csv(\"train.csv\")?`"
 )]
 pub trait IntoData<'a> {

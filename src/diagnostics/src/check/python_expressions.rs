@@ -189,7 +189,7 @@ fn slice(text: &str, code: &str) -> Option<Rewritten> {
         };
         let ranges: Option<Vec<String>> = parts.iter().enumerate().map(of_dimension).collect();
         let reason = "`slice` takes a range for each dimension of a tensor";
-        (format!("{name}.slice([{}])", ranges?.join(", ")), reason)
+        (format!("{name}.clone().slice([{}])", ranges?.join(", ")), reason)
     };
     Some(Rewritten {
         span: CellSpan {
@@ -210,7 +210,7 @@ mod tests {
         for (text, expected) in [
             (
                 "let m = t[:, 0];",
-                "let m = t.slice([0..t.dims()[0], 0..1]);",
+                "let m = t.clone().slice([0..t.dims()[0], 0..1]);",
             ),
             ("let w = v[1:3];", "let w = v[1..3].to_vec();"),
             ("let w = v[-2:];", "let w = v[v.len() - 2..].to_vec();"),

@@ -116,7 +116,7 @@ impl Translator<'_> {
             if device.starts_with("wgpu") {
                 self.note(
                     value.span,
-                    "a GPU is `wgpu(0)` here, or `cuda(0)` with CUDA: `%devices` lists them",
+                    "a GPU is `wgpu(0)` here, or `cuda(0)` with CUDA: `%device` shows them",
                 );
             }
             Ok(device)

@@ -294,7 +294,7 @@ pub(super) const EVALUATION: &[Habit] = &[
     ),
     Habit(
         "(_, _)",
-        "({it}.loss, {it}.metrics[0].value)",
+        "({it}.loss, {it}.metrics[0].value.unwrap_or(f64::NAN))",
         "an evaluation is one value: its field `loss`, and `metric(\"accuracy\")` or `metrics`",
     ),
     Habit(
