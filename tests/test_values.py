@@ -80,12 +80,14 @@ def test_a_function_gets_the_variable_as_a_parameter(kernel):
     cell = with_all_variables(kernel, code)
     card = check_card(cell, "SC1015")[DIAGNOSTIC]
     fixed = cell_files.applied(code, card["fixes"][0])
+    kernel.run(GIVEN)
     kernel.run(fixed + "\ntrain_it(&net, &data);")
 
 
 def test_paths_of_burn_are_those_of_its_book(kernel):
     kernel.run("use burn::module::Module;")
     kernel.run("use burn::nn::{Linear, LinearConfig};\n#[derive(Module, Debug)]\npub struct Two { hidden: Linear, last: Linear }")
+    kernel.run(GIVEN)
     kernel.run("use burn::tensor::activation::gelu;\ngelu(t.clone());")
 
 
