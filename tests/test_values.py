@@ -34,9 +34,13 @@ def with_all_variables(kernel, code):
 @pytest.mark.parametrize("name", CASES)
 def test_a_name_of_another_library_has_an_answer(kernel, name):
     case = CASES[name]
-    cell = with_all_variables(kernel, case.code)
-    card = check_card(cell, case.expected)[DIAGNOSTIC]
     said = [word for word in case.words if not word.startswith(("rustc ", "label "))]
+    cell = with_all_variables(kernel, case.code)
+    if said[0] not in "".join(error["evalue"] for error in cell.errors):
+        # The type of a variable that an earlier cell has used up is not known.
+        kernel.run(GIVEN)
+        cell = kernel.execute(case.code)
+    card = check_card(cell, case.expected)[DIAGNOSTIC]
     assert card["message"] == said[0], card
     edited = [fix for fix in card["fixes"] if fix["edits"]]
     if len(case.blocks) == 1:
