@@ -103,11 +103,11 @@ pub fn hides_a_function(
     let mut found = found.clone();
     found.labels.truncate(1);
     found.labels[0].text = format!("the variable `{name}`");
-    found.message = format!("the variable `{name}` hides the function of that name");
+    found.message = format!("{}: `{name}` is a variable here", found.message);
     let fix = Fix {
         kind: FixKind::Change,
         title: format!(
-            "give the variable another name, in the cell that made it: `let {name}_value = …;`, then restart or `%reset`"
+            "if a function is meant: give the variable another name, such as `{name}_value`, and restart the kernel"
         ),
         edits: Vec::new(),
     };
@@ -160,7 +160,7 @@ mod tests {
         let said = hides_a_function(&found, code, |name| name == "accuracy").expect("it hides one");
         assert_eq!(
             said.message,
-            "the variable `accuracy` hides the function of that name"
+            "expected function, found `f64`: `accuracy` is a variable here"
         );
         assert_eq!(hides_a_function(&found, code, |_| false), None);
     }

@@ -189,7 +189,10 @@ fn slice(text: &str, code: &str) -> Option<Rewritten> {
         };
         let ranges: Option<Vec<String>> = parts.iter().enumerate().map(of_dimension).collect();
         let reason = "`slice` takes a range for each dimension of a tensor";
-        (format!("{name}.clone().slice([{}])", ranges?.join(", ")), reason)
+        (
+            format!("{name}.clone().slice([{}])", ranges?.join(", ")),
+            reason,
+        )
     };
     Some(Rewritten {
         span: CellSpan {
