@@ -21,7 +21,6 @@
 
 use std::ops::Range;
 
-use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Stmt};
@@ -114,6 +113,7 @@ fn rewrite_here(
         is_program: is_program(statements),
     }
 }
+
 /// Whether there is anything to run: Rust code, a line that stands for it, or a scope.
 fn runs(header: &Header, body: &str) -> bool {
     let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
@@ -229,7 +229,7 @@ impl Editor<'_> {
         if matches!(statement, Stmt::Item(_)) {
             return self.unhandled(statement, Use::Elsewhere);
         }
-        let range = self.range(statement.span());
+        let range = statement.span().byte_range();
         if let Some(items) = self.written_out.items_of(statement) {
             return self.replace(range, items);
         }
@@ -297,10 +297,10 @@ impl Editor<'_> {
 
     /// `scope!(strategy, { … })` as a value → `{ let _scope = guard(&(strategy))?; … }`
     fn guard(&mut self, scope: &Scope, whole: &Range<usize>) {
-        let strategy = self.range(scope.strategy.span());
+        let strategy = scope.strategy.span().byte_range();
         let braces = scope.block.brace_token.span;
-        let opening = self.range(braces.open());
-        let closing = self.range(braces.close());
+        let opening = braces.open().byte_range();
+        let closing = braces.close().byte_range();
         self.replace(
             whole.start..strategy.start,
             "{ let _scope = ::stratoscope::cell::guard(&(",
@@ -315,9 +315,9 @@ impl Editor<'_> {
     /// `scope!(strategy, { statements; })` within a block, which keeps what the `let`s bind →
     /// `let _scope_7 = guard(&(strategy))?; statements; drop(_scope_7)`
     fn open_in_block(&mut self, scope: &Scope, whole: &Range<usize>) {
-        let strategy = self.range(scope.strategy.span());
+        let strategy = scope.strategy.span().byte_range();
         let braces = scope.block.brace_token.span;
-        let (opening, closing) = (self.range(braces.open()), self.range(braces.close()));
+        let (opening, closing) = (braces.open().byte_range(), braces.close().byte_range());
         // By its place, since scopes may be within each other.
         let guard = format!("_scope_{}", whole.start);
         let enter = format!("let {guard} = ::stratoscope::cell::guard(&(");
@@ -332,10 +332,10 @@ impl Editor<'_> {
 
     /// `scope!(strategy, { statements })` → `enter(&(strategy))?; statements leave();`
     fn open(&mut self, scope: &Scope, statement: &Range<usize>, shows: bool) {
-        let strategy = self.range(scope.strategy.span());
+        let strategy = scope.strategy.span().byte_range();
         let braces = scope.block.brace_token.span;
-        let opening = self.range(braces.open());
-        let closing = self.range(braces.close());
+        let opening = braces.open().byte_range();
+        let closing = braces.close().byte_range();
         let (first, _) = self.lines(statement);
         let (_, last) = self.lines(&strategy);
         self.replace(
@@ -356,14 +356,14 @@ impl Editor<'_> {
     /// Names items that evcxr would otherwise add again at each run of the cell.
     /// The same for statics, which are to keep their values.
     fn items(&mut self, statements: &[Stmt], number: u64) {
-        let mut inserted = items::named(statements, |span| self.range(span), self.code);
-        inserted.extend(items::exported(statements, |span| self.range(span)));
+        let mut inserted = items::named(statements, self.code);
+        inserted.extend(items::exported(statements));
         for (place, text) in inserted {
             self.insert(place, text);
         }
         for (index, span) in items::statics(statements).into_iter().enumerate() {
             let symbol = items::symbol(number, index);
-            let place = self.range(span).start;
+            let place = span.byte_range().start;
             self.insert(place, items::exports_as(&symbol));
         }
     }
@@ -384,10 +384,6 @@ impl Editor<'_> {
         self.edits.push(Edit { range, text });
     }
 
-    fn range(&self, span: Span) -> Range<usize> {
-        span.byte_range()
-    }
-
     fn lines(&self, range: &Range<usize>) -> (usize, usize) {
         (
             line_of(self.code, range.start),
@@ -401,7 +397,7 @@ impl<'ast> Visit<'ast> for Editor<'_> {
     fn visit_expr_macro(&mut self, expression: &'ast syn::ExprMacro) {
         match opened_scope(&expression.mac) {
             Some(scope) => {
-                let whole = self.range(expression.span());
+                let whole = expression.span().byte_range();
                 self.guard(&scope, &whole);
             }
             None => visit::visit_expr_macro(self, expression),
@@ -410,7 +406,7 @@ impl<'ast> Visit<'ast> for Editor<'_> {
 
     fn visit_stmt_macro(&mut self, statement: &'ast syn::StmtMacro) {
         if let Some(scope) = opened_scope(&statement.mac) {
-            let whole = self.range(statement.mac.span());
+            let whole = statement.mac.span().byte_range();
             match scope.is_value() {
                 true => self.guard(&scope, &whole),
                 false => self.open_in_block(&scope, &whole),
@@ -420,7 +416,7 @@ impl<'ast> Visit<'ast> for Editor<'_> {
 
     fn visit_expr_return(&mut self, expression: &'ast syn::ExprReturn) {
         if let (Some(value), 0) = (&expression.expr, self.functions) {
-            let range = self.range(value.span());
+            let range = value.span().byte_range();
             self.insert(range.start, "::stratoscope::cell::evcxr::early(");
             self.visit_expr(value);
             self.insert(range.end, ")");

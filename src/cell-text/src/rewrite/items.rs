@@ -58,12 +58,8 @@ pub fn statics(statements: &[Stmt]) -> Vec<Span> {
     found.0
 }
 
-/// What is to be inserted into the cell, and where. `range` says where in it something stands.
-pub fn named(
-    statements: &[Stmt],
-    range: impl Fn(Span) -> Range<usize>,
-    code: &str,
-) -> Vec<(usize, String)> {
+/// What is to be inserted into the cell, and where.
+pub fn named(statements: &[Stmt], code: &str) -> Vec<(usize, String)> {
     let mut inserted = Vec::new();
     for statement in statements {
         let Stmt::Item(item) = statement else {
@@ -73,7 +69,7 @@ pub fn named(
             Item::Impl(block) => {
                 let parts = block.items.iter().map(|part| Part {
                     name: name_of(part),
-                    place: range(part.span()),
+                    place: part.span().byte_range(),
                 });
                 let brace = block.brace_token.span.open();
                 (&block.attrs, brace, block.trait_.is_some(), parts.collect())
@@ -81,7 +77,7 @@ pub fn named(
             Item::ForeignMod(block) => {
                 let parts = block.items.iter().map(|part| Part {
                     name: foreign_name_of(part),
-                    place: range(part.span()),
+                    place: part.span().byte_range(),
                 });
                 let brace = block.brace_token.span.open();
                 (&block.attrs, brace, false, parts.collect())
@@ -90,9 +86,11 @@ pub fn named(
             // What follows a named item belongs to it.
             _ => break,
         };
-        let begin = range(item.span()).start;
-        let opening = range(brace);
-        let head = attributes.last().map_or(begin, |it| range(it.span()).end);
+        let begin = item.span().byte_range().start;
+        let opening = brace.byte_range();
+        let head = attributes
+            .last()
+            .map_or(begin, |it| it.span().byte_range().end);
         let head = normal(code.get(head..opening.start).unwrap_or_default());
         let again = code.get(begin..opening.end).unwrap_or_default();
         cut(&mut inserted, &head, is_whole, parts, begin, again);
@@ -102,14 +100,14 @@ pub fn named(
 
 /// What makes the macros among these items known in all of the crate: evcxr keeps items in no order, and a macro is
 /// otherwise known only behind its definition.
-pub fn exported(statements: &[Stmt], range: impl Fn(Span) -> Range<usize>) -> Vec<(usize, String)> {
+pub fn exported(statements: &[Stmt]) -> Vec<(usize, String)> {
     let mut inserted = Vec::new();
     for statement in statements {
         if let Stmt::Item(Item::Macro(definition)) = statement
             && definition.ident.is_some()
             && !(definition.attrs.iter()).any(|it| it.path().is_ident("macro_export"))
         {
-            let place = range(definition.mac.path.span()).start;
+            let place = definition.mac.path.span().byte_range().start;
             inserted.push((place, "#[macro_export] ".to_owned()));
         }
     }
@@ -192,7 +190,7 @@ mod tests {
         let statements = syn::parse::Parser::parse_str(syn::Block::parse_within, cell);
         let statements = statements.expect("parses");
         let mut text = cell.to_owned();
-        let inserted = named(&statements, |span| span.byte_range(), cell);
+        let inserted = named(&statements, cell);
         for (place, part) in inserted.into_iter().rev() {
             text.insert_str(place, &part);
         }
@@ -258,9 +256,7 @@ mod tests {
     fn names_stand_for_what_is_defined() {
         let name = |cell: &str| {
             let statements = syn::parse::Parser::parse_str(syn::Block::parse_within, cell);
-            named(&statements.expect("parses"), |span| span.byte_range(), cell)[0]
-                .1
-                .clone()
+            named(&statements.expect("parses"), cell)[0].1.clone()
         };
         assert_eq!(
             name("impl A for P { fn a() { 1 } }"),

@@ -13,7 +13,6 @@
 
 use std::ops::Range;
 
-use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Local, Macro, Pat, Stmt};
@@ -104,10 +103,6 @@ impl<'a> Finder<'a> {
             level,
             edits: Vec::new(),
         }
-    }
-
-    fn range(&self, span: Span) -> Range<usize> {
-        span.byte_range()
     }
 
     fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
@@ -241,8 +236,8 @@ impl<'a> Finder<'a> {
 
     fn method(&mut self, call: &syn::ExprMethodCall, used: Use) {
         let name = call.method.to_string();
-        let receiver = self.range(call.receiver.span());
-        let rest = receiver.end..self.range(call.span()).end;
+        let receiver = call.receiver.span().byte_range();
+        let rest = receiver.end..call.span().byte_range().end;
         // `fit!(…).ok();` says no more than `fit!(…);`.
         let asks_in_vain = used == Use::Dropped && may_be_an_error(&name);
         let is_ours = self.call(&call.receiver).is_some();
@@ -279,7 +274,7 @@ impl<'a> Finder<'a> {
     }
 
     fn function_call(&mut self, call: &syn::ExprCall, used: Use) {
-        let whole = self.range(call.span());
+        let whole = call.span().byte_range();
         let is_drop = matches!(&*call.func, Expr::Path(path) if path.path.is_ident("drop"));
         if is_drop && let Some(dropped) = call.args.first() {
             return self.expression(dropped, Use::Dropped);
@@ -316,7 +311,7 @@ impl<'a> Finder<'a> {
         if !self.is_ours(called) {
             return;
         }
-        let range = self.range(called.span());
+        let range = called.span().byte_range();
         let is_given = self.level == Level::Function && used == Use::Dropped;
         if is_given {
             self.insert(range.start, DROPPED);
@@ -339,8 +334,8 @@ impl<'a> Finder<'a> {
     fn function_block(&mut self, block: &Block) {
         let braces = block.brace_token.span;
         let (start, end) = (
-            self.range(braces.open()).end,
-            self.range(braces.close()).start,
+            braces.open().byte_range().end,
+            braces.close().byte_range().start,
         );
         if self.text.code.get(start..end).is_some_and(asks) {
             self.insert(start, LOOKS);

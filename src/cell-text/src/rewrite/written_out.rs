@@ -1,6 +1,5 @@
 //! Calls of macros that stand for items are replaced by these items ([`crate::macro_rules`]).
 
-use proc_macro2::Span;
 use syn::parse::Parser;
 use syn::{Block, Expr, Macro, Stmt};
 
@@ -44,12 +43,11 @@ impl WrittenOut {
     pub(super) fn items_of(&mut self, statement: &Stmt) -> Option<String> {
         let text = self.known.items_of(call(statement)?)?;
         let written = Block::parse_within.parse_str(&text).ok()?;
-        let range = |span: Span| span.byte_range();
-        let mut inserted = items::named(&written, range, &text);
-        inserted.extend(items::exported(&written, range));
+        let mut inserted = items::named(&written, &text);
+        inserted.extend(items::exported(&written));
         for span in items::statics(&written) {
             let symbol = items::symbol(self.cell, FIRST_STATIC + self.statics);
-            inserted.push((range(span).start, items::exports_as(&symbol)));
+            inserted.push((span.byte_range().start, items::exports_as(&symbol)));
             self.statics += 1;
         }
         // Stable: what is inserted at one place keeps its order.
