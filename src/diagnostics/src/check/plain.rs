@@ -256,30 +256,25 @@ fn data_of(plain: &Plain) -> Vec<String> {
     };
     let lent = |text: &str| -> String { text.trim_start_matches('&').trim_start().to_owned() };
     let operands: Vec<&str> = plain.operands.iter().map(|it| it.text.as_str()).collect();
+    // `evaluate` has no epochs.
+    let order = |of_fit: &'static [&'static str]| match name.as_str() {
+        "fit" => of_fit,
+        _ => &["batch_size"],
+    };
     match (operands.as_slice(), value("x"), value("y")) {
         _ if name == "compile" => operands.iter().map(|it| (*it).to_owned()).collect(),
         // Numbers are no labels: epochs are meant, and the size of a batch.
         ([data, numbers @ ..], _, _)
             if !numbers.is_empty() && numbers.iter().all(|it| is_integer(it)) =>
         {
-            let order = if name == "fit" {
-                ["epochs", "batch_size"].as_slice()
-            } else {
-                &["batch_size"]
-            };
-            std::iter::once(lent(data))
-                .chain(in_order(numbers, order))
-                .collect()
+            let named = in_order(numbers, order(&["epochs", "batch_size"]));
+            std::iter::once(lent(data)).chain(named).collect()
         }
+        // The order of Keras.
         ([x, y, rest @ ..], _, _) => {
-            // The order of Keras.
-            let order = if name == "fit" {
-                ["batch_size", "epochs"].as_slice()
-            } else {
-                &["batch_size"]
-            };
+            let named = in_order(rest, order(&["batch_size", "epochs"]));
             let pair = kind::from_arrays(x, y);
-            std::iter::once(pair).chain(in_order(rest, order)).collect()
+            std::iter::once(pair).chain(named).collect()
         }
         ([x], _, Some(y)) => vec![kind::from_arrays(x, y)],
         ([data], ..) => vec![lent(data)],

@@ -33,12 +33,6 @@ impl BinaryCrossentropy {
     }
 }
 
-impl From<BinaryCrossentropy> for LabelSmoothing<BinaryCrossentropy> {
-    fn from(loss: BinaryCrossentropy) -> Self {
-        loss.label_smoothing(0.0)
-    }
-}
-
 impl IntoLoss for BinaryCrossentropy {
     fn into_loss(self) -> Result<Loss> {
         LabelSmoothing::from(self).into_loss()

@@ -27,12 +27,6 @@ impl CategoricalCrossentropy {
     }
 }
 
-impl From<CategoricalCrossentropy> for LabelSmoothing<CategoricalCrossentropy> {
-    fn from(loss: CategoricalCrossentropy) -> Self {
-        loss.label_smoothing(0.0)
-    }
-}
-
 impl IntoLoss for CategoricalCrossentropy {
     fn into_loss(self) -> Result<Loss> {
         LabelSmoothing::from(self).into_loss()

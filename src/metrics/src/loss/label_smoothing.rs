@@ -13,6 +13,13 @@ pub struct LabelSmoothing<L> {
     pub share: f64,
 }
 
+impl<L> From<L> for LabelSmoothing<L> {
+    /// Nothing is smoothed.
+    fn from(loss: L) -> Self {
+        Self { loss, share: 0.0 }
+    }
+}
+
 impl<L> LabelSmoothing<L> {
     /// SC0103 for a share that is none.
     pub(super) fn check_share(&self) -> Result<()> {

@@ -26,8 +26,6 @@ impl RunState<'_> {
         state.step.takes_workers(&*state.files)?;
         if self.phase == Phase::Fresh {
             state.step.counts_anew();
-        }
-        if self.phase == Phase::Fresh {
             let (callbacks, started) = (&mut self.hooks.callbacks, &self.started);
             lease.lent(|| callbacks.train_begins(started));
             self.phase = Phase::Going;

@@ -6,6 +6,7 @@ use std::path::Path;
 use stratoscope_diagnostics::Result;
 
 use super::{At, EpochOver, Hook};
+use crate::network::AnyNetwork;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::loop_state::Pause;
 use crate::run::run_state::RunState;
@@ -38,12 +39,14 @@ impl Hook for KeptCheckpoints {
         if self.complete.as_ref().is_some_and(are_stopped) {
             return Ok(());
         }
+        // Between two averages of a local SGD run the replicas differ: their average is saved.
+        let replicas = at.lease.settled()?;
         // Such a model has no files of its own; its complete checkpoints have everything.
-        if !at.lease.settled()?.first().can_be_saved() {
+        if !replicas.first().can_be_saved() {
             return Ok(());
         }
         // A replay has written it the first time; by now the folder has what later epochs have written.
-        if at.run.is_replayed || self.save(at.run, at.lease, &folder, epoch.is_best)? {
+        if at.run.is_replayed || self.save(at.lease, replicas.first(), &folder, epoch.is_best)? {
             at.run.progress.history.checkpoint = Some(folder.display().to_string());
         }
         Ok(())
@@ -94,16 +97,14 @@ impl KeptCheckpoints {
     /// Saves the weights as those of the last epoch, and of the best one. False where the writing has ended.
     fn save(
         &mut self,
-        run: &RunState<'_>,
         state: &ModelState,
+        network: &AnyNetwork,
         folder: &Path,
         is_best: bool,
     ) -> Result<bool> {
-        debug_assert!(!run.is_replayed, "a replay writes nothing");
-        let replicas = state.settled()?;
         let all = [("last", true), ("best", is_best)].into_iter();
         for (name, _) in all.filter(|(_, is_due)| *is_due) {
-            let saved = replicas.first().save(&*state.files, &folder.join(name));
+            let saved = network.save(&*state.files, &folder.join(name));
             match (saved, &mut self.complete) {
                 (Ok(_), _) => {}
                 // With complete checkpoints a full disk ends the writing and not the run.
