@@ -35,6 +35,7 @@ mod one_output;
 mod out_of_memory;
 mod own_losses;
 mod parity;
+mod pause_button;
 mod question_answering;
 mod recompute;
 mod rewinding;

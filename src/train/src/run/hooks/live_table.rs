@@ -138,7 +138,9 @@ impl LiveTable {
         }
     }
 
+    /// Reports also soon after a report that took long: no later one corrects what a paused run shows.
     fn show_pause(&mut self, at: &LoopState<'_, '_, '_>) {
+        self.quiet_until = None;
         self.report(at);
         at.run.observer.paused(at.run.number, true);
     }
