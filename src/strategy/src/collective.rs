@@ -7,13 +7,13 @@
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
 use crate::device::LogicalDevice;
 use crate::shards::Homes;
-use crate::strategy::{Strategy, StrategyKind};
+use crate::strategy::{Shard, Strategy, StrategyKind};
 use crate::variable::{Part, VariableRecord};
 use crate::{problem, variable};
 
@@ -46,7 +46,16 @@ pub enum Operation {
     Fetch,
     /// Replica 0 gives its variables, every other replica gets them.
     Broadcast,
+    /// Every replica gives gradients, each gets the weighted mean of its rows ([`Shard`]).
+    ReduceScatter,
+    /// Every replica gives the rows of the variables that it has updated or stores, every replica gets all.
+    AllGather,
 }
+
+/// The name of a [`Collective`] in which each replica gets the sum of its rows.
+pub(crate) const REDUCE_SCATTER: &str = "gradients by reduce-scatter";
+/// And of one in which each replica sends its rows to all others.
+pub(crate) const ALL_GATHER: &str = "parameters by all-gather";
 
 impl Operation {
     /// The name on the report: `all-reduce`.
@@ -58,14 +67,18 @@ impl Operation {
             Self::Push => "push",
             Self::Fetch => "fetch",
             Self::Broadcast => "broadcast",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::AllGather => "all-gather",
         }
     }
 
-    /// What it moves: `gradients` or `parameters`.
+    /// What it moves, `gradients` or `parameters`, and how, where that is not all to all.
     fn payload_name(self) -> &'static str {
         match self {
             Self::AllReduce | Self::Reduce | Self::Push => "gradients",
             Self::Average | Self::Fetch | Self::Broadcast => "parameters",
+            Self::ReduceScatter => REDUCE_SCATTER,
+            Self::AllGather => ALL_GATHER,
         }
     }
 }
@@ -106,15 +119,18 @@ pub(crate) fn reduce<M: Module>(
         return Ok((values, None));
     }
     let weights = samples.iter().map(|&n| n as f64 / total as f64).collect();
-    let operation = match (operation, across.homes) {
-        (Operation::AllReduce, Some(_)) => Operation::Reduce,
+    let operation = match (operation, across.homes, across.shard) {
+        (Operation::AllReduce, Some(_), None) => Operation::Reduce,
+        (Operation::AllReduce, Some(_), Some(Shard::Gradients | Shard::Parameters)) => {
+            Operation::ReduceScatter
+        }
         _ => operation,
     };
     let copies = if across.homes.is_some() { 1 } else { replicas };
     let mut reduce = Reduce {
         across,
         memory: match operation {
-            Operation::AllReduce => Memory::Shared,
+            Operation::AllReduce | Operation::ReduceScatter => Memory::Shared,
             _ => Memory::OfEach,
         },
         weights,
@@ -141,15 +157,20 @@ pub(crate) struct Across<'a> {
     pub(crate) ops: CrossDeviceOps,
     /// The replicas.
     pub(crate) devices: &'a [LogicalDevice],
-    /// The device of each variable's rows, for strategies that store one copy.
+    /// The device of each variable's rows, for strategies that store one copy, or update one.
     pub(crate) homes: Option<&'a Homes>,
+    /// What replicas divide among them, where they are the homes.
+    pub(crate) shard: Option<Shard>,
     /// The replicas, then the servers: what `homes` counts.
     pub(crate) all: &'a [LogicalDevice],
 }
 
 impl Across<'_> {
-    /// The device of each part of a variable; `None` if every replica has a copy.
+    /// The device of each part of a variable's gradient; `None` if every replica gets all of it.
     fn parts(&self, param: ParamId) -> Option<&[Part]> {
+        if self.shard == Some(Shard::Optimizer) {
+            return None;
+        }
         Some(self.homes?.get(&param).map_or(&[][..], Vec::as_slice))
     }
 }
@@ -178,7 +199,7 @@ impl ModuleVisitor for Reduce<'_> {
         let (shape, dtype) = (like.shape(), like.dtype());
         self.tensors += 1;
         self.bytes += variable::bytes(&shape, dtype);
-        let given = match self.in_place(given) {
+        let given = match self.in_place(param.id, given) {
             Ok(means) => {
                 for (mean, results) in means.into_iter().zip(&mut self.results) {
                     results.register::<D>(param.id, mean);
@@ -206,7 +227,7 @@ impl ModuleVisitor for Reduce<'_> {
             Some([Part { home, .. }]) => patterns::reduce_to(*home, has, &mut self.log)
                 .into_iter()
                 .collect(),
-            // Each replica sends every server the rows that are stored there.
+            // Each replica sends every device with shards the rows that are stored there.
             Some(parts) => {
                 let row = shape.num_elements() / shape.as_slice()[0].max(1);
                 let sum = |part: &Part| {
@@ -214,7 +235,9 @@ impl ModuleVisitor for Reduce<'_> {
                     let cut = has.iter().map(|one| one.cut(&rows)).collect();
                     patterns::reduce_to(part.home, cut, &mut self.log)
                 };
-                let sums = parts.iter().filter_map(sum).collect();
+                let sums = parts.iter().filter_map(sum);
+                // One set of gradients, whose norm is that of all devices; `Replicas::scatter` gives each its rows.
+                let sums = sums.map(|sum| sum.moved(parts[0].home)).collect();
                 vec![Flat::joined(sums)]
             }
         };
@@ -229,15 +252,31 @@ impl Reduce<'_> {
     /// processor; else the values as they are.
     fn in_place<const D: usize>(
         &mut self,
+        param: ParamId,
         given: Vec<Option<Tensor<D>>>,
     ) -> std::result::Result<Vec<Tensor<D>>, Vec<Option<Tensor<D>>>> {
-        if self.across.homes.is_some() || given.iter().any(Option::is_none) {
+        let is_at_servers = self.across.homes.is_some() && self.across.shard.is_none();
+        if is_at_servers || given.iter().any(Option::is_none) {
             return Err(given);
         }
-        let values = given.into_iter().flatten().collect();
+        let values: Vec<Tensor<D>> = given.into_iter().flatten().collect();
         let (ops, weights) = (self.across.ops, &self.weights);
-        in_place::all_reduce(ops, values, weights, self.memory, &mut self.log)
-            .map_err(|values| values.into_iter().map(Some).collect())
+        let parts = self.across.parts(param);
+        let shape = parts.and(values.first()).map(Tensor::shape);
+        // The rows of all replicas are in one memory, with the sums in the order that mirrored replicas add them.
+        let mut unused = TransferLog::default();
+        let log = match parts {
+            Some(_) => &mut unused,
+            None => &mut self.log,
+        };
+        let means = in_place::all_reduce(ops, values, weights, self.memory, log);
+        if let (Ok(_), Some(parts), Some(shape)) = (&means, parts, shape) {
+            let replicas = self.across.devices.len();
+            let row = variable::bytes(&shape, DType::F32) / shape.as_slice()[0].max(1) as u64;
+            let sizes = parts.iter().map(|it| (it.home, row * it.rows.len() as u64));
+            patterns::reduce_scatter(ops, replicas, sizes, &mut self.log);
+        }
+        means.map_err(|values| values.into_iter().map(Some).collect())
     }
 }
 
@@ -259,6 +298,24 @@ pub(crate) fn fetch<'a>(
     let bytes = records.iter().map(|record| record.bytes).sum();
     let ops = CrossDeviceOps::Centralized;
     Done::new(Operation::Fetch, ops, replicas, bytes, log, records.len())
+}
+
+/// The transfers of an all-gather: each of the rows that these variables have on replicas to all other replicas.
+pub(crate) fn all_gather<'a>(
+    records: impl Iterator<Item = &'a VariableRecord>,
+    ops: CrossDeviceOps,
+    replicas: usize,
+) -> Done {
+    let mut log = TransferLog::default();
+    let (mut bytes, mut count) = (0, 0);
+    for record in records {
+        let parts = record.parts();
+        let sizes = parts.iter().map(|it| (it.home, record.bytes_of(&it.rows)));
+        patterns::all_gather(ops, replicas, sizes, &mut log);
+        bytes += record.bytes;
+        count += 1;
+    }
+    Done::new(Operation::AllGather, ops, replicas, bytes, log, count)
 }
 
 /// The transfers of a push: every gradient of a replica, or its rows, to the home of its variable.
@@ -371,6 +428,45 @@ pub fn plan(ops: CrossDeviceOps, devices: usize, elements: usize, bytes_each: us
     Done::new(Operation::AllReduce, ops, devices, bytes, log, 1).collective
 }
 
+/// The same, where replicas divide the state of training among them.
+fn planned_of_shards(
+    shard: Shard,
+    records: &[VariableRecord],
+    (ops, replicas): (CrossDeviceOps, usize),
+) -> Vec<Collective> {
+    let trainable = || records.iter().filter(|record| record.trainable);
+    let gathered = all_gather(trainable(), ops, replicas).collective;
+    let mut log = TransferLog::default();
+    for record in trainable() {
+        if shard == Shard::Optimizer {
+            let elements: usize = record.shape.iter().product();
+            let size = Size {
+                elements,
+                bytes_each: record.bytes as usize / elements.max(1),
+            };
+            patterns::all_reduce(ops, vec![size; replicas], &mut log);
+        } else {
+            let parts = record.parts();
+            let sizes = parts.iter().map(|it| (it.home, record.bytes_of(&it.rows)));
+            patterns::reduce_scatter(ops, replicas, sizes, &mut log);
+        }
+    }
+    let bytes = trainable().map(|record| record.bytes).sum();
+    let operation = match shard {
+        Shard::Optimizer => Operation::AllReduce,
+        Shard::Gradients | Shard::Parameters => Operation::ReduceScatter,
+    };
+    let count = trainable().count();
+    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
+    match shard {
+        Shard::Optimizer | Shard::Gradients => vec![gradients, gathered],
+        Shard::Parameters => {
+            let all = all_gather(records.iter(), ops, replicas).collective;
+            vec![all, gradients]
+        }
+    }
+}
+
 /// What a step under a strategy will move: computed from the sizes of its trainable variables, by the
 /// code that moves them.
 pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Collective> {
@@ -391,6 +487,9 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     };
     let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
+    if let Some(shard) = strategy.shard() {
+        return planned_of_shards(shard, records, (ops, replicas));
+    }
     let central = match strategy.kind() {
         StrategyKind::OneDevice => return Vec::new(),
         StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,

@@ -25,7 +25,7 @@ use crate::checksum::{self, Checksum};
 use crate::collective::{self, Collective, Collectives};
 use crate::device::{LogicalDevice, default_device};
 use crate::origin::Origin;
-use crate::strategy::Strategy;
+use crate::strategy::{Shard, Strategy};
 use crate::variable::{self, VariableRecord};
 use crate::{buffers, copy, problem, scope};
 
@@ -173,9 +173,18 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
-    /// Whether variables are split by rows over the servers.
+    /// Whether variables are updated by rows, on servers or on replicas: [`Self::modules`] have rows, and what the optimizer
+    /// keeps is by rows too.
     pub fn is_sharded(&self) -> bool {
         matches!(self.storage, Storage::Sharded { .. })
+    }
+
+    /// What the replicas divide among them, if they do.
+    pub fn shard(&self) -> Option<Shard> {
+        match self.storage {
+            Storage::Sharded { shard, .. } => shard,
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => None,
+        }
     }
 
     /// The devices, one per replica.
@@ -340,10 +349,15 @@ impl<M: Module + 'static> Replicas<M> {
     /// # Errors
     /// SC0907 if a value cannot be read from its device, SC0520 if it is interrupted.
     pub fn checksums(&self) -> Result<Vec<Vec<Checksum>>> {
-        let all = self.records.len() * self.modules.len();
+        // What replicas compute with, not the rows of it that they update.
+        let (modules, devices) = match self.keeps_copies() {
+            true => (self.unsharded(), self.devices()),
+            false => (self.modules(), self.storage_devices()),
+        };
+        let all = self.records.len() * modules.len();
         let mut work = Work::begin(("comparing", "compared"), all, Unit::Things("variable"));
-        let mut columns: Vec<HashMap<_, _>> = Vec::with_capacity(self.modules.len());
-        for (module, device) in self.modules.iter().zip(self.storage_devices()) {
+        let mut columns: Vec<HashMap<_, _>> = Vec::with_capacity(modules.len());
+        for (module, device) in modules.iter().zip(devices) {
             let done = columns.iter().map(HashMap::len).sum();
             let column = checksum::of_module(module, &device.name, (&mut work, done))?;
             columns.push(column.into_iter().collect());
@@ -356,8 +370,11 @@ impl<M: Module + 'static> Replicas<M> {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => (0..columns.len())
                 .filter_map(|column| sum(column, record))
                 .collect(),
+            Storage::Sharded { .. } if self.keeps_copies() => (0..columns.len())
+                .filter_map(|column| sum(column, record))
+                .collect(),
             Storage::Sharded { .. } => (record.homes.iter())
-                .filter_map(|home| sum(home - self.len(), record))
+                .filter_map(|home| sum(home - self.first_home(), record))
                 .collect(),
         };
         Ok(self.records.iter().map(row).collect())

@@ -151,6 +151,7 @@ impl ReplicatedVariable {
             param: ParamId::new(),
             homes: made.homes,
             rows: made.rows,
+            updated: made.updated,
         };
         let devices = strategy.devices();
         let mut copies = Vec::new();

@@ -1,21 +1,25 @@
-//! Sharded modules: each parameter server has a module that contains the rows assigned to this server and no
-//! others, under the same parameter identities. So an optimizer updates a server's rows as it updates
-//! a full module, its moments cover these rows only, and no server holds a full variable.
+//! Sharded modules: each parameter server, or each replica that divides the state of training with the others, has a module
+//! that contains the rows assigned to it and no others, under the same parameter identities. So an optimizer updates these
+//! rows as it updates a full module, and its moments cover these rows only.
 //!
 //! [`split`] cuts the float variables by rows, [`join`] concatenates the rows for computing and saving, and
 //! [`scatter`] splits gradients like the variables they belong to. Values that are never trained stay in every module.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
+use burn::backend::DispatchDevice;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_flex::{Flex, FlexTensor};
 use stratoscope_diagnostics::{Diagnostic, Result};
 
 use crate::device::LogicalDevice;
 use crate::variable::Part;
-use crate::{copy, problem};
+use crate::{copy, problem, threads};
 
 /// Where the parts of every variable are.
 pub(crate) type Homes = HashMap<ParamId, Vec<Part>>;
@@ -185,20 +189,21 @@ impl ModuleMapper for Join<'_> {
     }
 }
 
-/// The gradients of each server's rows, from the gradients of full variables. They are views: they share memory with
-/// the gradients given.
+/// The gradients of each device's rows, from the gradients of full variables. On one device they are views: they share memory
+/// with the gradients given.
 pub(crate) fn scatter<M: Module>(
     structure: &M,
     homes: &Homes,
     first: usize,
-    servers: usize,
+    devices: &[LogicalDevice],
     gradients: GradientsParams,
 ) -> Vec<GradientsParams> {
     let mut scatter = Scatter {
         homes,
         first,
+        devices,
         gradients,
-        results: (0..servers).map(|_| GradientsParams::new()).collect(),
+        results: devices.iter().map(|_| GradientsParams::new()).collect(),
     };
     structure.visit(&mut scatter);
     scatter.results
@@ -207,6 +212,7 @@ pub(crate) fn scatter<M: Module>(
 struct Scatter<'a> {
     homes: &'a Homes,
     first: usize,
+    devices: &'a [LogicalDevice],
     gradients: GradientsParams,
     results: Vec<GradientsParams>,
 }
@@ -221,7 +227,151 @@ impl ModuleVisitor for Scatter<'_> {
                 true => gradient.clone(),
                 false => gradient.clone().narrow(0, rows.start, rows.len()),
             };
-            self.results[home - self.first].register::<D>(param.id, own);
+            let index = home - self.first;
+            let own = own.to_device(&self.devices[index].burn);
+            self.results[index].register::<D>(param.id, own);
         }
     }
+}
+
+/// The rows of a full module that are assigned to device `home`, as views: in the memory of the module, until they are
+/// changed.
+pub(crate) fn view<M: Module>(module: &M, homes: &Homes, home: usize) -> M {
+    struct View<'a>(&'a Homes, usize);
+    impl ModuleMapper for View<'_> {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let rows = part(self.0, param.id, self.1).map_or(0..0, |part| part.rows.clone());
+            if rows.len() == param.lazy_shape().as_slice()[0] {
+                return param;
+            }
+            let (id, held, mapper) = param.consume();
+            let (is_trained, is_autodiff) = (held.is_require_grad(), held.device().is_autodiff());
+            let held = match is_autodiff {
+                true => held.inner(),
+                false => held,
+            };
+            let view = match rows.is_empty() {
+                true => {
+                    let mut shape = held.shape();
+                    shape.as_mut_slice()[0] = 0;
+                    Tensor::zeros(shape, (&held.device(), held.dtype()))
+                }
+                false => held.narrow(0, rows.start, rows.len()),
+            };
+            let view = match is_autodiff {
+                true => Tensor::from_inner(view).set_require_grad(is_trained),
+                false => view,
+            };
+            Param::from_mapped_value(id, view, mapper)
+        }
+    }
+    module.clone().map(&mut View(homes, home))
+}
+
+/// Writes the rows that devices have updated into full copies of the module, one on each device; variables that are not
+/// trained are left alone. On the CPU they are written where the copy lies, unless somebody else shares its memory.
+pub(crate) fn gather<M: Module + 'static>(
+    updated: &[M],
+    homes: &Homes,
+    copies: Vec<M>,
+    devices: &[LogicalDevice],
+) -> Vec<M> {
+    let mut updates = Updates {
+        homes,
+        home: 0,
+        rows: HashMap::new(),
+    };
+    for module in updated {
+        module.visit(&mut updates);
+        updates.home += 1;
+    }
+    let rows = Arc::new(updates.rows);
+    let inputs = copies.into_iter().zip(devices.iter().cloned()).collect();
+    threads::for_each(inputs, move |_, (copy, device): (M, LogicalDevice)| {
+        copy.map(&mut Fill {
+            rows: &rows,
+            device: &device,
+        })
+    })
+}
+
+/// The rows of the trained variables, by their first row: each a `Tensor` of the variable's rank.
+struct Updates<'a> {
+    homes: &'a Homes,
+    home: usize,
+    rows: Rows,
+}
+
+type Rows = HashMap<ParamId, Vec<(usize, Box<dyn Any + Send + Sync>)>>;
+
+impl ModuleVisitor for Updates<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let own = part(self.homes, param.id, self.home).filter(|_| value.is_require_grad());
+        let Some(own) = own else { return };
+        let rows = self.rows.entry(param.id).or_default();
+        // A parameter of two fields is visited twice.
+        if rows.iter().all(|(start, _)| *start != own.rows.start) {
+            rows.push((own.rows.start, Box::new(value.inner())));
+        }
+    }
+}
+
+struct Fill<'a> {
+    rows: &'a Rows,
+    device: &'a LogicalDevice,
+}
+
+impl ModuleMapper for Fill<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let parts = self.rows.get(&param.id).into_iter().flatten();
+        let tensor = |part: &'_ (usize, Box<dyn Any + Send + Sync>)| {
+            Some((part.0, part.1.downcast_ref::<Tensor<D>>()?.clone()))
+        };
+        let mut parts: Vec<(usize, Tensor<D>)> = parts.filter_map(tensor).collect();
+        if parts.is_empty() {
+            return param;
+        }
+        parts.sort_by_key(|(start, _)| *start);
+        let (id, held, mapper) = param.consume();
+        let is_autodiff = held.device().is_autodiff();
+        let filled = filled(held.inner(), parts, self.device);
+        let filled = match is_autodiff {
+            true => Tensor::from_inner(filled).require_grad(),
+            false => filled,
+        };
+        Param::from_mapped_value(id, filled, mapper)
+    }
+}
+
+/// The tensor with these rows.
+fn filled<const D: usize>(
+    held: Tensor<D>,
+    parts: Vec<(usize, Tensor<D>)>,
+    device: &LogicalDevice,
+) -> Tensor<D> {
+    let is_flex = |one: &Tensor<D>| {
+        one.dtype() == DType::F32 && matches!(one.device().as_dispatch(), DispatchDevice::Flex(_))
+    };
+    if !is_flex(&held) || !parts.iter().all(|(_, part)| is_flex(part)) {
+        let parts = parts.into_iter();
+        let parts = parts.map(|(_, part)| part.to_device(&device.burn));
+        return Tensor::cat(parts.collect(), 0);
+    }
+    let rows = held.dims()[0].max(1);
+    let Ok(held) = held.try_into_primitive::<Flex>() else {
+        unreachable!("the device and the element type were checked");
+    };
+    let mut held: FlexTensor = held.to_contiguous();
+    let into = held.storage_mut::<f32>();
+    let row = into.len() / rows;
+    for (start, part) in parts {
+        let Ok(part) = part.try_into_primitive::<Flex>() else {
+            unreachable!("the device and the element type were checked");
+        };
+        let part = part.to_contiguous();
+        let part: &[f32] = part.storage();
+        into[start * row..][..part.len()].copy_from_slice(part);
+    }
+    Tensor::from_primitive::<Flex>(held)
 }

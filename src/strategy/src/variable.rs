@@ -5,7 +5,7 @@
 //! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu` |
 //! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
 //! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
-//! | Sharded | one, split by rows over servers | `ParameterServer` with a partitioner |
+//! | Sharded | one, split by rows over servers or replicas | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` |
 //! | Local | one, on one device | `OneDevice`, no strategy |
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use stratoscope_render::text;
 
 use crate::origin::Origin;
-use crate::strategy::{Strategy, StrategyId, StrategyKind};
+use crate::strategy::{Shard, Strategy, StrategyId, StrategyKind, shard};
 
 /// Where the copies of a variable are and when they are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub enum VariableKind {
     OnRead,
     /// One copy for all replicas, on the device that stores the parameters; replicas fetch it.
     Central,
-    /// Split by rows over the parameter servers; no device has all of it.
+    /// Split by rows over the parameter servers or the replicas; no device has all of it.
     Sharded,
 }
 
@@ -75,6 +75,9 @@ pub struct VariableRecord {
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
     pub rows: Vec<Range<usize>>,
+    /// Of a variable that each replica has a copy of, where replicas divide the update among them ([`Shard`]): the replica
+    /// that updates rows, and these; else empty.
+    pub updated: Vec<(usize, Range<usize>)>,
 }
 
 impl VariableRecord {
@@ -89,8 +92,16 @@ impl VariableRecord {
         self.bytes / number(self.num_rows().max(1)) * number(rows.len())
     }
 
-    /// The parts of a variable that is stored once: all of it on one device, or its shards.
+    /// The parts of a variable that is updated once: all of it on one device, its shards, or the rows that each replica
+    /// updates.
     pub(crate) fn parts(&self) -> Vec<Part> {
+        if !self.updated.is_empty() {
+            let part = |(home, rows): &(usize, Range<usize>)| Part {
+                home: *home,
+                rows: rows.clone(),
+            };
+            return self.updated.iter().map(part).collect();
+        }
         match (self.rows.as_slice(), self.homes.first()) {
             ([], home) => vec![Part {
                 home: home.copied().unwrap_or(0),
@@ -122,6 +133,7 @@ impl VariableRecord {
             why,
             homes,
             rows,
+            ..
         } = kind_when_read(strategy, None);
         Self {
             name: name.to_owned(),
@@ -136,6 +148,7 @@ impl VariableRecord {
             param: ParamId::new(),
             homes,
             rows,
+            updated: Vec::new(),
         }
     }
 }
@@ -157,6 +170,8 @@ pub(crate) struct Kind {
     pub(crate) homes: Vec<usize>,
     /// As in [`VariableRecord::rows`].
     pub(crate) rows: Vec<Range<usize>>,
+    /// As in [`VariableRecord::updated`].
+    pub(crate) updated: Vec<(usize, Range<usize>)>,
 }
 
 /// The rows of a variable that can be split.
@@ -167,7 +182,7 @@ pub(crate) struct Rows {
 }
 
 /// The creation rules: the kind that a strategy gives to a variable. `taken` is the number of variables and shards that
-/// its servers store already; `rows` is given for variables that may be split.
+/// its servers store already, or of variables that its replicas have cut; `rows` is given for variables that may be split.
 pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option<Rows>) -> Kind {
     let Some(strategy) = strategy else {
         return Kind {
@@ -175,8 +190,12 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
             why: "made outside any scope: one copy, on the default device".to_owned(),
             homes: vec![0],
             rows: Vec::new(),
+            updated: Vec::new(),
         };
     };
+    if let (Some(shard), Some(rows)) = (strategy.shard(), &rows) {
+        return divided(strategy, shard, taken, rows.count);
+    }
     let label = strategy.label();
     let replicas = strategy.replicas();
     let copies = || text::count(replicas.len(), "replica");
@@ -219,6 +238,31 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
         why,
         homes,
         rows: Vec::new(),
+        updated: Vec::new(),
+    }
+}
+
+/// The rule of replicas that divide the state of training among them.
+fn divided(strategy: &Strategy, shard: Shard, taken: usize, rows: usize) -> Kind {
+    let (label, replicas) = (strategy.label(), strategy.replicas().len());
+    let parts = shard::cut(rows, replicas, taken);
+    let made = format!("made in the scope of `{label}`");
+    let each = text::count(replicas, "replica");
+    match shard {
+        Shard::Optimizer | Shard::Gradients => Kind {
+            kind: VariableKind::Mirrored,
+            why: format!("{made}: a copy on each of its {each}, which update some rows each"),
+            homes: (0..replicas).collect(),
+            rows: Vec::new(),
+            updated: parts,
+        },
+        Shard::Parameters => Kind {
+            kind: VariableKind::Sharded,
+            why: format!("{made}: some rows on each of its {each}, gathered to compute"),
+            homes: parts.iter().map(|(replica, _)| *replica).collect(),
+            rows: parts.into_iter().map(|(_, rows)| rows).collect(),
+            updated: Vec::new(),
+        },
     }
 }
 
@@ -245,6 +289,7 @@ fn on_servers(strategy: &Strategy, taken: usize, rows: Option<Rows>) -> Kind {
             ),
             homes: homes.collect(),
             rows: shards,
+            updated: Vec::new(),
         };
     }
     let server = server(0);
@@ -266,6 +311,7 @@ fn on_servers(strategy: &Strategy, taken: usize, rows: Option<Rows>) -> Kind {
         why,
         homes: vec![workers + server],
         rows: Vec::new(),
+        updated: Vec::new(),
     }
 }
 
@@ -326,12 +372,17 @@ impl Describe<'_> {
             count: shape.as_slice().first().copied().unwrap_or(1),
             bytes: bytes(shape, dtype),
         });
+        let taken = match self.strategy.and_then(Strategy::shard) {
+            Some(_) => self.found.len(),
+            None => self.taken,
+        };
         let Kind {
             kind,
             why,
             homes,
             rows,
-        } = kind_under(self.strategy, self.taken, rows);
+            updated,
+        } = kind_under(self.strategy, taken, rows);
         self.taken += rows.len().max(1);
         self.found.push(VariableRecord {
             name: named.map_or_else(|| self.path.join("."), |(name, _)| name.clone()),
@@ -346,6 +397,7 @@ impl Describe<'_> {
             param,
             homes,
             rows,
+            updated,
         });
     }
 }

@@ -54,6 +54,12 @@ struct Log {
 pub struct CollectiveTotals {
     /// All-reduces of gradients, to every replica or to the device with the variables.
     pub all_reduces: u64,
+    /// Sums of gradients of which each replica got its rows.
+    #[serde(default)]
+    pub reduce_scatters: u64,
+    /// Rows of variables that each replica sent to all others.
+    #[serde(default)]
+    pub all_gathers: u64,
     /// Averages of parameters.
     pub parameter_averages: u64,
     /// Pushes: gradients that one replica sent without waiting for the others.
@@ -80,6 +86,8 @@ impl Collectives {
         let totals = &mut log.totals;
         match record.operation {
             Operation::AllReduce | Operation::Reduce => totals.all_reduces += 1,
+            Operation::ReduceScatter => totals.reduce_scatters += 1,
+            Operation::AllGather => totals.all_gathers += 1,
             Operation::Average => totals.parameter_averages += 1,
             Operation::Push => totals.pushes += 1,
             Operation::Fetch | Operation::Broadcast => {}

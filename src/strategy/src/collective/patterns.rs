@@ -103,6 +103,43 @@ pub(super) fn reduce_to<P: Payload>(to: usize, has: Vec<P>, log: &mut TransferLo
     arrived.reduce(P::plus)
 }
 
+/// Counts a reduce-scatter: of each part the replica in `parts` gets the sum. In a ring a part starts at the replica after
+/// its own and goes around, and each replica adds its own; else every replica sends it there.
+pub(super) fn reduce_scatter(
+    ops: CrossDeviceOps,
+    replicas: usize,
+    parts: impl Iterator<Item = (usize, u64)>,
+    log: &mut TransferLog,
+) {
+    for (home, bytes) in parts {
+        for hop in 0..replicas.saturating_sub(1) {
+            let from = (home + 1 + hop) % replicas;
+            match ops {
+                CrossDeviceOps::Ring => log.count(hop, from, (from + 1) % replicas, bytes),
+                _ => log.count(0, from, home, bytes),
+            }
+        }
+    }
+}
+
+/// Counts an all-gather: each part goes from the replica in `parts` to all others, in a ring from neighbor to neighbor.
+pub(super) fn all_gather(
+    ops: CrossDeviceOps,
+    replicas: usize,
+    parts: impl Iterator<Item = (usize, u64)>,
+    log: &mut TransferLog,
+) {
+    for (home, bytes) in parts {
+        for hop in 0..replicas.saturating_sub(1) {
+            let from = (home + hop) % replicas;
+            match ops {
+                CrossDeviceOps::Ring => log.count(hop, from, (from + 1) % replicas, bytes),
+                _ => log.count(0, home, (from + 1) % replicas, bytes),
+            }
+        }
+    }
+}
+
 fn centralized<P: Payload>(has: Vec<P>, log: &mut TransferLog) -> Vec<P> {
     let devices = has.len();
     let Some(sum) = reduce_to(0, has, log) else {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stratoscope_render::text;
 
 use super::parts::SlotState;
-use crate::collective::{Collective, CrossDeviceOps};
+use crate::collective::{ALL_GATHER, Collective, CrossDeviceOps, REDUCE_SCATTER};
 use stratoscope_render::units::bytes;
 
 /// The purpose of a hop.
@@ -233,6 +233,13 @@ impl Timeline {
     /// What a hop does, in words. `names` are the devices'.
     pub(super) fn describe(&self, hop: &Hop, names: &[String]) -> String {
         match (self.ops, hop.phase) {
+            _ if self.name == REDUCE_SCATTER && self.ops != CrossDeviceOps::Ring => {
+                "each gets the rows that it updates, and adds in the order of the replicas"
+                    .to_owned()
+            }
+            _ if self.name == ALL_GATHER && self.ops != CrossDeviceOps::Ring => {
+                "each sends its rows to all others".to_owned()
+            }
             (CrossDeviceOps::Ring, Phase::Sum) => {
                 "each sends a piece to the next, which adds to it".to_owned()
             }
@@ -287,9 +294,12 @@ fn repeats(before: &Hop, hop: &Hop) -> bool {
 }
 
 /// Every all-reduce sums in the first half of its hops and shares in the second. A collective with a single hop sends
-/// parameters to the replicas that read them, or anything else to be summed.
+/// parameters to the replicas that read them, or anything else to be summed. A reduce-scatter and an all-gather are the
+/// halves of an all-reduce.
 fn phase(collective: &Collective, hop: usize, hops: usize) -> Phase {
     let sums = match hops {
+        _ if collective.name == REDUCE_SCATTER => true,
+        _ if collective.name == ALL_GATHER => false,
         1 => collective.name != "parameters",
         hops => hop < hops / 2,
     };

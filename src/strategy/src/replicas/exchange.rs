@@ -1,5 +1,6 @@
 //! What replicas exchange: the mean of gradients or parameters, pushes and fetches.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use burn::module::Module;
@@ -8,11 +9,11 @@ use stratoscope_diagnostics::Result;
 
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
-use crate::collective::{self, Across, Operation};
-use crate::copy;
+use crate::collective::{self, Across, CrossDeviceOps, Operation};
 use crate::device::LogicalDevice;
 use crate::strategy::Strategy;
 use crate::values;
+use crate::{copy, shards};
 
 /// The variables as a worker fetched them.
 #[derive(Clone)]
@@ -87,12 +88,49 @@ impl<M: Module + 'static> Replicas<M> {
         [self.devices.as_slice(), &self.servers].concat()
     }
 
-    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
+    /// The communication pattern of the replicas.
+    pub(super) fn cross_device_ops(&self) -> CrossDeviceOps {
         let ops = self.strategy.as_ref().map(Strategy::cross_device_ops);
+        ops.unwrap_or_default()
+    }
+
+    /// The full copies of variables of which each replica updates some rows, before an update; `None` under other
+    /// strategies.
+    pub(super) fn take_copies(&mut self) -> Result<Option<Vec<M>>> {
+        if !self.keeps_copies() {
+            return Ok(None);
+        }
+        let known = match &mut self.storage {
+            Storage::Sharded { joined, .. } => joined.take(),
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => None,
+        };
+        known.map_or_else(|| self.joined_copies(), Ok).map(Some)
+    }
+
+    /// Writes the rows that were updated into the full copies of all replicas. Afterwards the rows are a part of their
+    /// replica's copy and need no memory of their own.
+    pub(super) fn gather(&mut self, copies: Vec<M>) {
+        let start = Instant::now();
+        let Storage::Sharded { homes, joined, .. } = &mut self.storage else {
+            return;
+        };
+        let copies = shards::gather(&self.modules, homes, copies, &self.devices);
+        let views = copies.iter().enumerate();
+        self.modules = views
+            .map(|(home, copy)| shards::view(copy, homes, home))
+            .collect();
+        *joined = OnceLock::from(copies);
+        let trained = self.records.iter().filter(|record| record.trainable);
+        let done = collective::all_gather(trained, self.cross_device_ops(), self.len());
+        self.collectives.done(done, start);
+    }
+
+    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
         Across {
-            ops: ops.unwrap_or_default(),
+            ops: self.cross_device_ops(),
             devices: &self.devices,
             homes: self.storage.homes(),
+            shard: self.shard(),
             all,
         }
     }

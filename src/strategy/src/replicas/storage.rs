@@ -5,9 +5,11 @@
 //! | mirrored | `OneDevice`, `Mirrored`, `Tpu`, none | one per replica | R · P |
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
 //! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
-//! | sharded | `ParameterServer` with a partitioner | one per server, with its rows | P, over all servers |
+//! | sharded | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` | one per server or replica, with its rows | P, over all of them |
+//! | sharded, with copies | `Mirrored` with `Shard::Optimizer` or `Gradients` | one per replica, with the rows that it updates: a part of its copy | R · P |
 //!
-//! Replicas of central and sharded variables fetch a copy before they compute.
+//! Replicas of central and sharded variables fetch a copy before they compute. Those with copies get the rows that the others
+//! have updated after each update.
 
 use std::sync::OnceLock;
 
@@ -19,7 +21,7 @@ use super::Replicas;
 use crate::copy;
 use crate::device::LogicalDevice;
 use crate::shards::{self, Homes};
-use crate::strategy::{Strategy, StrategyKind};
+use crate::strategy::{Shard, Strategy, StrategyKind};
 use crate::variable::{VariableKind, VariableRecord};
 
 /// What [`Replicas::modules`] holds.
@@ -34,12 +36,14 @@ pub(super) enum Storage<M> {
         /// The device of each variable.
         homes: Homes,
     },
-    /// Each server has the rows of the variables that are assigned to it.
+    /// Each server has the rows of the variables that are assigned to it; without servers each replica.
     Sharded {
         /// The devices of each variable's rows.
         homes: Homes,
-        /// The full module, joined when it was first needed after an update.
-        joined: OnceLock<M>,
+        /// What replicas divide among them, where they are the homes.
+        shard: Option<Shard>,
+        /// The full modules, one or one of each replica, joined when they were first needed after a change.
+        joined: OnceLock<Vec<M>>,
     },
 }
 
@@ -54,10 +58,13 @@ impl<M> Storage<M> {
         }
         let home = |record: &VariableRecord| (record.param, record.parts());
         let homes = records.iter().map(home).collect();
-        match (records.iter()).any(|record| record.kind == VariableKind::Sharded) {
+        let is_sharded = |record: &VariableRecord| record.kind == VariableKind::Sharded;
+        let shard = strategy.and_then(Strategy::shard);
+        match shard.is_some() || records.iter().any(is_sharded) {
             false => Self::Central { homes },
             true => Self::Sharded {
                 homes,
+                shard,
                 joined: OnceLock::new(),
             },
         }
@@ -86,8 +93,9 @@ impl<M> Storage<M> {
             Self::Central { homes } => Self::Central {
                 homes: homes.clone(),
             },
-            Self::Sharded { homes, .. } => Self::Sharded {
+            Self::Sharded { homes, shard, .. } => Self::Sharded {
                 homes: homes.clone(),
+                shard: *shard,
                 joined: OnceLock::new(),
             },
         }
@@ -98,7 +106,7 @@ impl<M> Storage<M> {
         match self {
             Self::Mirrored => "replica",
             Self::PerProcess | Self::Central { .. } => "copy",
-            Self::Sharded { .. } => "server",
+            Self::Sharded { .. } => "device with shards",
         }
     }
 }
@@ -112,6 +120,7 @@ impl<M: Module + 'static> Replicas<M> {
             // Servers are shares of one processor, so one module holds the variables of all of them; the
             // server of each variable is in its record.
             (Storage::Central { .. }, servers) => &servers[..1],
+            (Storage::Sharded { .. }, []) => &self.devices,
             (Storage::Sharded { .. }, servers) => servers,
         }
     }
@@ -121,10 +130,32 @@ impl<M: Module + 'static> Replicas<M> {
     pub fn unsharded(&self) -> &[M] {
         match &self.storage {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => &self.modules,
-            Storage::Sharded { joined, .. } => std::slice::from_ref(joined.get_or_init(|| {
-                let full = self.full_copy(&self.servers[0]);
-                full.expect("servers are shares of the processor, whose memory can be read")
-            })),
+            Storage::Sharded { joined, .. } => joined.get_or_init(|| {
+                let full = self.joined_copies();
+                full.expect("devices whose memory could be written can be read")
+            }),
+        }
+    }
+
+    /// The full copies of sharded variables: of each replica that keeps one, or of the first device with shards.
+    pub(super) fn joined_copies(&self) -> Result<Vec<M>> {
+        let devices = match self.keeps_copies() {
+            true => &self.devices[..],
+            false => &self.storage_devices()[..1],
+        };
+        devices.iter().map(|it| self.full_copy(it)).collect()
+    }
+
+    /// Whether replicas keep full copies of variables of which each updates some rows.
+    pub(super) fn keeps_copies(&self) -> bool {
+        matches!(self.shard(), Some(Shard::Optimizer | Shard::Gradients))
+    }
+
+    /// The number of the first device that may store shards, as in [`crate::VariableRecord::homes`].
+    pub(super) fn first_home(&self) -> usize {
+        match self.servers.is_empty() {
+            true => 0,
+            false => self.len(),
         }
     }
 
@@ -134,8 +165,8 @@ impl<M: Module + 'static> Replicas<M> {
         match &self.storage {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => vec![gradients],
             Storage::Sharded { homes, .. } => {
-                let (first, servers) = (self.len(), self.servers.len());
-                shards::scatter(self.structure(), homes, first, servers, gradients)
+                let (first, devices) = (self.first_home(), self.storage_devices());
+                shards::scatter(self.structure(), homes, first, devices, gradients)
             }
         }
     }
@@ -147,7 +178,7 @@ impl<M: Module + 'static> Replicas<M> {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 devices.map(|device| copy::module(module, device)).collect()
             }
-            Storage::Sharded { homes, .. } => (self.len()..)
+            Storage::Sharded { homes, .. } => (self.first_home()..)
                 .zip(devices)
                 .map(|(home, device)| shards::split(module, homes, home, device))
                 .collect(),
@@ -183,7 +214,7 @@ impl<M: Module + 'static> Replicas<M> {
                 copy::module(&self.modules[0], device)
             }
             Storage::Sharded { homes, .. } => {
-                shards::join(&self.modules, homes, self.len(), device)
+                shards::join(&self.modules, homes, self.first_home(), device)
             }
         }
     }

@@ -9,6 +9,7 @@ use stratoscope_diagnostics::Result;
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
 use crate::device::LogicalDevice;
+use crate::strategy::Shard;
 use crate::{collective, threads};
 
 impl<M: Module + 'static> Replicas<M> {
@@ -52,8 +53,18 @@ impl<M: Module + 'static> Replicas<M> {
         }
         let start = Instant::now();
         let modules = self.readable()?;
-        if !matches!(self.storage, Storage::Mirrored) && self.len() > 1 {
-            let done = collective::fetch(&self.records, self.len(), 0..self.len());
+        let done = match self.shard() {
+            _ if self.len() < 2 => None,
+            None if matches!(self.storage, Storage::Mirrored) => None,
+            None => Some(collective::fetch(&self.records, self.len(), 0..self.len())),
+            // Each has all: it was gathered after the update.
+            Some(Shard::Optimizer | Shard::Gradients) => None,
+            Some(Shard::Parameters) => {
+                let (ops, replicas) = (self.cross_device_ops(), self.len());
+                Some(collective::all_gather(self.records.iter(), ops, replicas))
+            }
+        };
+        if let Some(done) = done {
             self.collectives.done(done, start);
         }
         Ok(Self::work_on(modules, inputs, work))
@@ -96,6 +107,7 @@ impl<M: Module + 'static> Replicas<M> {
         let per = self.storage.module_name();
         self.one_each("inputs", inputs.len(), self.modules.len(), per)?;
         self.updates += 1;
+        let copies = self.take_copies()?;
         self.values_changed();
         let inputs = self.modules.drain(..).zip(inputs).collect();
         let done = threads::for_each(inputs, move |index, (mut module, input): (M, I)| {
@@ -105,6 +117,9 @@ impl<M: Module + 'static> Replicas<M> {
         });
         let (modules, results): (Vec<M>, Vec<_>) = done.into_iter().unzip();
         self.modules = modules;
+        if let Some(copies) = copies {
+            self.gather(copies);
+        }
         let value =
             |result: std::thread::Result<T>| result.unwrap_or_else(|p| panic::resume_unwind(p));
         Ok(results.into_iter().map(value).collect())
@@ -116,9 +131,12 @@ impl<M: Module + 'static> Replicas<M> {
         if matches!(self.storage, Storage::Mirrored) {
             return Ok(self.modules.clone());
         }
+        if self.keeps_copies() {
+            return Ok(self.unsharded().to_vec());
+        }
         let read = |(index, device): (usize, &LogicalDevice)| {
             // The replica whose device stores the variables reads them in place.
-            let stored_here = index == 0 && self.servers.is_empty();
+            let stored_here = index == 0 && self.servers.is_empty() && !self.is_sharded();
             match stored_here {
                 true => Ok(self.modules[0].clone()),
                 false => self.full_copy(device),

@@ -3,7 +3,7 @@
 
 use stratoscope_diagnostics::Result;
 
-use super::{Handle, Strategy, StrategyKind, cross_device_ops, handle, split};
+use super::{Handle, Shard, Strategy, StrategyKind, cross_device_ops, handle, split};
 use crate::device::choice::choice;
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
@@ -60,6 +60,30 @@ impl MirroredStrategy {
         I::Item: Into<DeviceSpec>,
     {
         Ok(Self::with(distinct(devices)?))
+    }
+
+    /// Divides what training keeps among the replicas, for models that are built from now on. Losses and weights are those
+    /// of the strategy without it, on the CPU to the last bit.
+    ///
+    /// ```
+    /// use stratoscope_strategy::{MirroredStrategy, Shard};
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let strategy = MirroredStrategy::logical(4)?.shard(Shard::Optimizer)?;
+    /// assert!(strategy.to_string().ends_with("4 logical CPU devices, optimizer sharded (ZeRO-1)"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0915 for a strategy with one replica, which has nothing to divide.
+    pub fn shard(self, shard: Shard) -> Result<Self> {
+        if self.strategy.replicas().len() < 2 {
+            let what = "number of replicas that divide the state of training";
+            return Err(problem::bad_size(what, 1, "at least 2"));
+        }
+        self.strategy.settings().shard = Some(shard);
+        Ok(self)
     }
 
     fn with(devices: Vec<LogicalDevice>) -> Self {

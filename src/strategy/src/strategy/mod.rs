@@ -11,6 +11,7 @@ mod multi_worker;
 mod one_device;
 mod parameter_server;
 mod partitioner;
+pub(crate) mod shard;
 mod tpu;
 mod variable_name;
 mod words;
@@ -31,6 +32,7 @@ pub use self::multi_worker::{
 pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;
 pub use self::partitioner::Partitioner;
+pub use self::shard::Shard;
 pub use self::tpu::TpuStrategy;
 pub use self::variable_name::note_variable;
 pub use self::workers::{Workers, html_of, text_of};
@@ -112,6 +114,7 @@ struct Settings {
     cross_device_ops: CrossDeviceOps,
     asynchronous: bool,
     partitioner: Option<Partitioner>,
+    shard: Option<Shard>,
 }
 
 /// Held by every handle besides the reference: while one exists, the strategy is live.
@@ -216,6 +219,11 @@ impl Strategy {
         self.settings().partitioner
     }
 
+    /// What its replicas divide among them; none if each keeps all of it.
+    pub fn shard(&self) -> Option<Shard> {
+        self.settings().shard
+    }
+
     /// The processes that compute the replicas, where they have processes of their own.
     pub fn team(&self) -> Option<&Arc<Team>> {
         self.0.team.as_ref()
@@ -231,6 +239,9 @@ impl Strategy {
 
     /// Whether each replica stores a copy of every variable, which it can update by itself.
     pub fn has_copies(&self) -> bool {
+        if self.shard().is_some() {
+            return false;
+        }
         match self.kind() {
             StrategyKind::OneDevice
             | StrategyKind::Mirrored

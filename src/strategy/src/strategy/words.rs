@@ -2,12 +2,25 @@
 
 use stratoscope_render::text;
 
-use super::{Strategy, StrategyKind};
+use super::{Shard, Strategy, StrategyKind};
 use crate::device::{DeviceKind, LogicalDevice};
 
 impl Strategy {
-    /// Its devices in words: `2 logical CPU devices`.
+    /// Its devices in words, and what they divide among them: `2 logical CPU devices, optimizer sharded (ZeRO-1)`.
     pub fn devices_in_words(&self) -> String {
+        let devices = self.all_devices_in_words();
+        let Some(shard) = self.shard() else {
+            return devices;
+        };
+        let divided = match shard {
+            Shard::Optimizer => "optimizer sharded",
+            Shard::Gradients => "optimizer and gradients sharded",
+            Shard::Parameters => "optimizer, gradients and weights sharded",
+        };
+        format!("{devices}, {divided} ({})", shard.zero())
+    }
+
+    fn all_devices_in_words(&self) -> String {
         let (replicas, servers) = (self.replicas(), self.servers());
         match self.kind() {
             StrategyKind::Tpu => {

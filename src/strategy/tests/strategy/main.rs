@@ -9,3 +9,4 @@ mod scaling;
 mod sharded;
 mod steps;
 mod strategies;
+mod zero;

@@ -120,7 +120,7 @@ fn meaning(kind: VariableKind) -> &'static str {
             "one copy for all replicas, which fetch it and send their gradients to its device"
         }
         VariableKind::Sharded => {
-            "split by rows, a shard on each of several servers; workers fetch all shards and send each server the gradients of its rows"
+            "split by rows, a shard on each of several servers or replicas; who computes fetches all shards, and who stores a shard gets the gradients of its rows"
         }
     }
 }
@@ -129,6 +129,8 @@ pub(super) fn so_far(report: &PlacementReport) -> Option<String> {
     let totals = &report.totals;
     let counts = [
         (totals.all_reduces, "all-reduce"),
+        (totals.reduce_scatters, "reduce-scatter"),
+        (totals.all_gathers, "all-gather"),
         (totals.parameter_averages, "parameter average"),
         (totals.pushes, "push"),
     ];
