@@ -11,25 +11,100 @@
 //! an operation would have to run a graph of its own inside of the backward pass of another, for each backend. This way
 //! all that is needed are tensors, and any backend does.
 //!
+//! A part whose parameters are [`Shards`] gathers them before it computes and drops them afterwards, in either direction, so
+//! that the parameters of one part are there at any time. Source: Rajbhandari et al. 2020, "ZeRO", section 7.2.2 (P_p); PyTorch's
+//! `fully_shard` with `reshard_after_forward` and checkpointing of each layer.
+//!
 //! The recording belongs to a thread, as `ops::Precision` does, because replicas compute on threads of their own. Where
 //! somebody looks at the layers ([`taps`]), nothing is recorded, so that each output is seen once.
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::{Gradients, Shape, Tensor};
 
 use crate::taps;
 
 thread_local! {
     static RECORDING: RefCell<Option<Vec<Part>>> = const { RefCell::new(None) };
+    static SHARDS: RefCell<Option<Shards>> = const { RefCell::new(None) };
 }
 
-/// The backward pass of a part: from the gradients of what comes after it to its own. `None` where its output had no
-/// influence on the loss.
-type Part = Box<dyn FnOnce(&mut [Gradients]) -> Option<Gradients>>;
+/// The backward pass of a part: from the gradients of what comes after it to its own. It moves those of its parameters out.
+/// `None` where its output had no influence on the loss.
+type Part = Box<dyn FnOnce(&mut [Gradients], &mut GradientsParams) -> Option<Gradients>>;
+
+/// The pieces of parameters that nobody has as a whole, in their order: each some consecutive rows, as a vector.
+#[derive(Clone, Debug, Default)]
+pub struct Shards(pub Arc<HashMap<ParamId, Vec<Tensor<1>>>>);
+
+impl Shards {
+    /// The module with whole parameters, on the device of its own: each that is in pieces is put together in new memory.
+    fn gathered<M: Module>(&self, module: &M) -> M {
+        module.clone().map(&mut Gather(self))
+    }
+}
+
+struct Gather<'a>(&'a Shards);
+
+impl ModuleMapper for Gather<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(pieces) = self.0.0.get(&param.id) else {
+            return param;
+        };
+        let (id, held, mapper) = param.consume();
+        let device = held.device();
+        let pieces = pieces.iter();
+        let pieces = pieces.map(|it| it.clone().to_device(&device.clone().without_autodiff()));
+        let whole = Tensor::cat(pieces.collect(), 0);
+        let mut shape: Shape = held.shape();
+        let row: usize = shape.as_slice()[1..].iter().product();
+        shape.as_mut_slice()[0] = whole.dims()[0] / row.max(1);
+        let whole: Tensor<D> = whole.reshape(shape);
+        let whole = match device.is_autodiff() {
+            true => Tensor::from_inner(whole).set_require_grad(held.is_require_grad()),
+            false => whole,
+        };
+        Param::from_mapped_value(id, whole, mapper)
+    }
+}
+
+/// The parameters of the parts of a network: those that a pass over [`Shards`] gathers part by part. Others have to be whole.
+pub fn parameters_of_parts<M: Module>(network: &M) -> HashSet<ParamId> {
+    #[derive(Default)]
+    struct OfParts {
+        /// Fields from the network down to here, and how many of them were there at an encoder's layers.
+        depth: usize,
+        layers: Option<usize>,
+        found: HashSet<ParamId>,
+    }
+    impl ModuleVisitor for OfParts {
+        fn enter_module(&mut self, name: &str, container_type: &str) {
+            self.depth += 1;
+            if name == "layer" && container_type.ends_with("Encoder") {
+                self.layers.get_or_insert(self.depth);
+            }
+        }
+        fn exit_module(&mut self, _name: &str, _container_type: &str) {
+            if self.layers == Some(self.depth) {
+                self.layers = None;
+            }
+            self.depth -= 1;
+        }
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if self.layers.is_some() {
+                self.found.insert(param.id);
+            }
+        }
+    }
+    let mut parts = OfParts::default();
+    network.visit(&mut parts);
+    parts.found
+}
 
 /// The parts of a forward pass that are to be computed again, in their order.
 #[derive(Default)]
@@ -44,14 +119,27 @@ impl fmt::Debug for Recorded {
 impl Recorded {
     /// Runs a forward pass on this thread, and records its parts if `recompute` says so.
     pub fn during<T>(recompute: bool, pass: impl FnOnce() -> T) -> (T, Self) {
-        struct Restored(Option<Vec<Part>>);
+        Self::gathering(recompute, None, pass)
+    }
+
+    /// [`Self::during`] with a network whose parts have shards, if there are any; then all parts are recorded.
+    pub fn gathering<T>(
+        recompute: bool,
+        shards: Option<Shards>,
+        pass: impl FnOnce() -> T,
+    ) -> (T, Self) {
+        struct Restored(Option<Vec<Part>>, Option<Shards>);
         impl Drop for Restored {
             fn drop(&mut self) {
                 RECORDING.replace(self.0.take());
+                SHARDS.replace(self.1.take());
             }
         }
-        let records = recompute && !taps::is_active();
-        let _restored = Restored(RECORDING.replace(records.then(Vec::new)));
+        let records = shards.is_some() || recompute && !taps::is_active();
+        let _restored = Restored(
+            RECORDING.replace(records.then(Vec::new)),
+            SHARDS.replace(shards),
+        );
         let value = pass();
         (value, Self(RECORDING.take().unwrap_or_default()))
     }
@@ -64,13 +152,15 @@ impl Recorded {
     /// The gradients of a module's parameters, from the loss that the forward pass led to. It must run under what the
     /// forward pass ran under: the same `Precision`, the same `Stop`.
     pub fn backward<M: Module>(self, loss: &Tensor<1>, module: &M) -> GradientsParams {
-        let mut after = vec![loss.backward()];
+        let mut of_loss = loss.backward();
         let mut of_module = GradientsParams::new();
-        collect(module, &mut after, &mut of_module);
+        collect(module, &mut of_loss, &mut of_module);
+        let mut after = vec![of_loss];
         for part in self.0.into_iter().rev() {
-            if let Some(own) = part(&mut after) {
+            if let Some(mut own) = part(&mut after, &mut of_module) {
+                // The graph of a part goes on into what made its input, where that is no part.
+                collect(module, &mut own, &mut of_module);
                 after.push(own);
-                collect(module, &mut after, &mut of_module);
             }
         }
         of_module
@@ -89,23 +179,31 @@ pub(crate) fn part<M: Module + 'static, const D: usize>(
     forward: impl Fn(&M, Tensor<D>) -> Tensor<D> + 'static,
 ) -> Tensor<D> {
     let records = RECORDING.with_borrow(Option::is_some);
+    let shards = SHARDS.with_borrow(Clone::clone);
+    let whole = move |module: &M| match &shards {
+        Some(shards) => shards.gathered(module),
+        None => module.clone(),
+    };
     if !records || !(x.is_tracked() || is_trained(module)) {
-        return forward(module, x);
+        return forward(&whole(module), x);
     }
-    let y = forward(&module.valid(), x.clone().inner());
+    let y = forward(&whole(&module.valid()), x.clone().inner());
     let output = Tensor::from_inner(y).require_grad();
     let (module, own) = (module.clone(), output.clone());
-    let part: Part = Box::new(move |after| {
+    let part: Part = Box::new(move |after, of_module| {
         let parts = after.iter_mut().filter_map(|it| own.grad_remove(it));
         let gradient = parts.reduce(|sum, part| sum + part)?;
         drop(own);
+        let module = whole(&module);
         let y = forward(&module, x);
         // A pass that is canceled on its way has no graph.
         if !y.is_tracked() {
             return None;
         }
         // The gradient of Σ y·g by y is 1·g: the very bits of g.
-        Some((y * Tensor::from_inner(gradient)).sum().backward())
+        let mut own = (y * Tensor::from_inner(gradient)).sum().backward();
+        collect(&module, &mut own, of_module);
+        Some(own)
     });
     RECORDING.with_borrow_mut(|recording| {
         if let Some(parts) = recording {
@@ -128,9 +226,9 @@ fn is_trained<M: Module>(module: &M) -> bool {
     trained.0
 }
 
-/// Moves the gradients of a module's parameters out of the last of `after`. One that is there already, because several
-/// parts use the parameter, is added to.
-fn collect<M: Module>(module: &M, after: &mut [Gradients], into: &mut GradientsParams) {
+/// Moves the gradients of a module's parameters out of others. One that is there already, because several parts use the
+/// parameter, is added to.
+fn collect<M: Module>(module: &M, from: &mut Gradients, into: &mut GradientsParams) {
     struct Collected<'a>(&'a mut Gradients, &'a mut GradientsParams);
     impl ModuleVisitor for Collected<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -144,7 +242,5 @@ fn collect<M: Module>(module: &M, after: &mut [Gradients], into: &mut GradientsP
             self.1.register::<D>(param.id, sum);
         }
     }
-    if let Some(latest) = after.last_mut() {
-        module.visit(&mut Collected(latest, into));
-    }
+    module.visit(&mut Collected(from, into));
 }

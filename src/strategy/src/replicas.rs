@@ -86,6 +86,8 @@ pub struct Replicas<M> {
     changes: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
+    /// What is gathered part by part, where replicas divide the weights among them.
+    in_parts: HashSet<ParamId>,
     /// What forward passes in training change (`running`).
     running: HashSet<ParamId>,
     collectives: Collectives,
@@ -130,6 +132,7 @@ impl<M: Module + 'static> Replicas<M> {
             changes: 0,
             strategy,
             records,
+            in_parts: HashSet::new(),
             running: running::find(&module),
             collectives: Collectives::default(),
         };
@@ -150,6 +153,7 @@ impl<M: Module + 'static> Replicas<M> {
             changes: 0,
             strategy: self.strategy.clone(),
             records: self.records.clone(),
+            in_parts: self.in_parts.clone(),
             running: self.running.clone(),
             collectives: Collectives::default(),
         }
@@ -337,10 +341,16 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// What the next optimizer step will move, computed from sizes; empty for one replica.
     pub fn planned_collectives(&self) -> Vec<Collective> {
-        match &self.strategy {
-            Some(strategy) => collective::planned(strategy, &self.records),
-            None => Vec::new(),
+        let Some(strategy) = &self.strategy else {
+            return Vec::new();
+        };
+        let mut planned = collective::planned(strategy, &self.records);
+        if self.gathers_in_parts() {
+            // What is gathered part by part is gathered for the backward pass again.
+            let gathered = self.gathered_in_a_pass().into_iter();
+            planned.splice(..1, gathered.map(|done| done.collective));
         }
+        planned
     }
 
     /// The checksum of every copy of every variable: a row per record, a column per copy, as in the

@@ -6,7 +6,7 @@
 //! [`scatter`] splits gradients like the variables they belong to. Values that are never trained stay in every module.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -104,12 +104,13 @@ fn replaced<const D: usize>(
     Param::from_mapped_value(id, value, mapper)
 }
 
-/// The full module, from those of the servers: a copy with storage of its own on `device`. `first` is
-/// the first server's number.
+/// `base` with the full variables that `homes` names, from the rows of the servers, with storage of their own on `device`.
+/// `first` is the first server's number.
 ///
 /// # Errors
 /// SC0907 if a value cannot be read.
 pub(crate) fn join<M: Module>(
+    base: &M,
     servers: &[M],
     homes: &Homes,
     first: usize,
@@ -132,7 +133,7 @@ pub(crate) fn join<M: Module>(
         rows: gather.rows,
         device,
     };
-    Ok(servers[0].clone().map(&mut join))
+    Ok(base.clone().map(&mut join))
 }
 
 /// Reads the rows that each server has.
@@ -293,6 +294,54 @@ pub(crate) fn gather<M: Module + 'static>(
             device: &device,
         })
     })
+}
+
+/// The rows of some variables as vectors, in their order; views, without gradients.
+pub(crate) fn pieces<M: Module>(
+    modules: &[M],
+    homes: &Homes,
+    of: &HashSet<ParamId>,
+) -> HashMap<ParamId, Vec<Tensor<1>>> {
+    struct Flat<'a> {
+        homes: &'a Homes,
+        home: usize,
+        of: &'a HashSet<ParamId>,
+        pieces: HashMap<ParamId, Vec<(usize, Tensor<1>)>>,
+    }
+    impl ModuleVisitor for Flat<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let own = part(self.homes, param.id, self.home);
+            let Some(own) = own.filter(|_| self.of.contains(&param.id)) else {
+                return;
+            };
+            let value = param.val();
+            let value = match value.device().is_autodiff() {
+                true => value.inner(),
+                false => value,
+            };
+            let count = value.shape().num_elements();
+            let pieces = self.pieces.entry(param.id).or_default();
+            // A parameter of two fields is visited twice.
+            if pieces.iter().all(|(start, _)| *start != own.rows.start) {
+                pieces.push((own.rows.start, value.reshape([count])));
+            }
+        }
+    }
+    let mut flat = Flat {
+        homes,
+        home: 0,
+        of,
+        pieces: HashMap::new(),
+    };
+    for module in modules {
+        module.visit(&mut flat);
+        flat.home += 1;
+    }
+    let in_order = |(id, mut pieces): (ParamId, Vec<(usize, Tensor<1>)>)| {
+        pieces.sort_by_key(|(start, _)| *start);
+        (id, pieces.into_iter().map(|(_, piece)| piece).collect())
+    };
+    flat.pieces.into_iter().map(in_order).collect()
 }
 
 /// The rows of the trained variables, by their first row: each a `Tensor` of the variable's rank.

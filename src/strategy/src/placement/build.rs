@@ -96,6 +96,7 @@ impl PlacementReport {
                     device,
                     bytes: row.bytes,
                     rows: None,
+                    updated: None,
                     checksum,
                 });
             }
@@ -132,9 +133,20 @@ fn copies(record: &VariableRecord, sums: &[Checksum]) -> Vec<VariableCopy> {
                 None => record.bytes,
             },
             rows: record.rows.get(index).cloned(),
+            updated: updated(record, device),
             checksum,
         })
         .collect()
+}
+
+/// The rows that a device updates of a variable that it has a copy of, where others update the rest.
+fn updated(record: &VariableRecord, device: usize) -> Option<std::ops::Range<usize>> {
+    if record.updated.is_empty() {
+        return None;
+    }
+    let mut updated = record.updated.iter();
+    let rows = updated.find(|(home, _)| *home == device);
+    Some(rows.map_or(0..0, |(_, rows)| rows.clone()))
 }
 
 fn summary(strategy: &Strategy) -> StrategySummary {

@@ -279,7 +279,7 @@ fn side(report: &PlacementReport, row: &VariableRow) -> Side {
     let bytes = row
         .copies
         .iter()
-        .map(|copy| copy.bytes + row.slots_on(copy.device).iter().sum::<u64>());
+        .map(|copy| copy.bytes + row.slots_on(&report.slots, copy.device).iter().sum::<u64>());
     Side {
         kind: if row.outside {
             "outside"

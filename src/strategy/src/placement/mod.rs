@@ -72,6 +72,7 @@ impl PlacementReport {
         self.slots.push(Slot {
             name: name.into(),
             state: SlotState::Planned,
+            is_divided: false,
         });
         for row in &mut self.variables {
             row.slots.push(if row.trainable { row.bytes } else { 0 });
@@ -106,9 +107,20 @@ impl PlacementReport {
         self.slots.push(Slot {
             name: name.into(),
             state: SlotState::Measured,
+            is_divided: false,
         });
         for row in &mut self.variables {
             row.slots.push(row.param.and_then(&bytes_of).unwrap_or(0));
+        }
+        self
+    }
+
+    /// The slot that was added last is kept by each replica for the rows that it updates, where replicas divide the update
+    /// among them.
+    #[must_use]
+    pub fn divided(mut self) -> Self {
+        if let Some(slot) = self.slots.last_mut() {
+            slot.is_divided = true;
         }
         self
     }
@@ -163,6 +175,7 @@ impl PlacementReport {
             device,
             bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             rows: None,
+            updated: None,
             checksum: Checksum::of(bytes),
         });
         let mut row = VariableRow::of(record, false, copies.collect());
@@ -187,7 +200,11 @@ impl PlacementReport {
         for row in self.variables.iter().filter(|row| !row.beside) {
             let Some(copy) = row.on(device) else { continue };
             totals.weights += copy.bytes;
-            for (sum, bytes) in totals.slots.iter_mut().zip(row.slots_on(device)) {
+            for (sum, bytes) in totals
+                .slots
+                .iter_mut()
+                .zip(row.slots_on(&self.slots, device))
+            {
                 *sum += bytes;
             }
         }
@@ -239,10 +256,16 @@ impl PlacementReport {
         let copied = module.clone().filter(|row| row.must_be_equal());
         let cut = module.filter(|row| row.kind == VariableKind::Sharded);
         match (self.unequal(), copied.count()) {
-            (0, 0) if cut.clone().next().is_some() => format!(
-                "{count}, {} of them split by rows over servers",
-                text::thousands(cut.count())
-            ),
+            (0, 0) if cut.clone().next().is_some() => {
+                let on_servers = self.devices.iter().any(|it| it.server.is_some());
+                let over = if on_servers {
+                    "servers"
+                } else {
+                    "the replicas"
+                };
+                let cut = text::thousands(cut.count());
+                format!("{count}, {cut} of them split by rows over {over}")
+            }
             (0, 0) => format!("{count}, one copy each"),
             (0, copied) if copied == all && self.devices.len() > 1 => {
                 format!("{count}, equal on all {} replicas", self.devices.len())

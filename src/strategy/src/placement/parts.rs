@@ -42,6 +42,9 @@ pub struct Slot {
     pub name: String,
     /// Planned or measured.
     pub state: SlotState,
+    /// Whether a device keeps it for the rows that it updates only, also where it has a copy of the variable.
+    #[serde(default)]
+    pub is_divided: bool,
 }
 
 /// The strategy that the report is about.
@@ -89,6 +92,9 @@ pub struct VariableCopy {
     pub bytes: u64,
     /// The rows that are here, for a sharded variable.
     pub rows: Option<Range<usize>>,
+    /// The rows that are updated here, where replicas with copies divide the update among them.
+    #[serde(default)]
+    pub updated: Option<Range<usize>>,
     /// The checksum of its bytes.
     pub checksum: Checksum,
 }
@@ -173,20 +179,27 @@ impl VariableRow {
         self.copies.iter().find(|copy| copy.device == device)
     }
 
-    /// What training keeps beside its copy on a device. A piece has a piece of each slot.
-    pub(super) fn slots_on(&self, device: usize) -> Vec<u64> {
+    /// What training keeps beside its copy on a device. A piece has a piece of each slot, and of a slot that is divided a
+    /// copy has that of the rows that are updated with it.
+    pub(super) fn slots_on(&self, slots: &[Slot], device: usize) -> Vec<u64> {
         let Some(copy) = self.on(device) else {
             return vec![0; self.slots.len()];
         };
-        let share = |&slot: &u64| match (copy.bytes, self.bytes) {
-            (piece, whole) if piece == whole || whole == 0 => slot,
-            // In 128 bits: the product of two sizes may not fit in 64.
-            (piece, whole) => {
-                let share = u128::from(slot) * u128::from(piece) / u128::from(whole);
-                u64::try_from(share).unwrap_or(u64::MAX)
+        let rows = self.shape.first().copied().unwrap_or(1) as u64;
+        let updated = copy.updated.as_ref().map(|rows| rows.len() as u64);
+        let share = |(&slot, kept): (&u64, &Slot)| {
+            let (piece, whole) = match updated {
+                Some(updated) if kept.is_divided => (updated, rows),
+                _ => (copy.bytes, self.bytes),
+            };
+            if piece == whole || whole == 0 {
+                return slot;
             }
+            // In 128 bits: the product of two sizes may not fit in 64.
+            let share = u128::from(slot) * u128::from(piece) / u128::from(whole);
+            u64::try_from(share).unwrap_or(u64::MAX)
         };
-        self.slots.iter().map(share).collect()
+        self.slots.iter().zip(slots).map(share).collect()
     }
 }
 
@@ -239,6 +252,7 @@ mod tests {
             device,
             bytes,
             rows: None,
+            updated: None,
             checksum: Checksum(bytes),
         };
         VariableRow {
@@ -261,11 +275,30 @@ mod tests {
     #[test]
     fn a_piece_has_a_piece_of_each_slot() {
         let row = in_pieces(VariableKind::Sharded, &[(0, 8), (2, 4)]);
-        let slots: Vec<Vec<u64>> = (0..3).map(|device| row.slots_on(device)).collect();
+        let slots = (0..3).map(|device| row.slots_on(&kept(false), device));
+        let slots: Vec<Vec<u64>> = slots.collect();
         assert_eq!(slots, [[8], [0], [4]]);
         assert!(!row.is_unequal(), "pieces differ, and may");
         let row = in_pieces(VariableKind::Mirrored, &[(0, 12), (1, 12)]);
-        assert_eq!(row.slots_on(1), [12]);
+        assert_eq!(row.slots_on(&kept(false), 1), [12]);
         assert!(row.is_equal());
+    }
+
+    #[test]
+    fn a_copy_has_the_slots_of_the_rows_that_are_updated_with_it() {
+        let mut row = in_pieces(VariableKind::Mirrored, &[(0, 12), (1, 12)]);
+        row.copies[0].updated = Some(0..2);
+        row.copies[1].updated = Some(2..3);
+        let on = |slots: &[Slot]| [row.slots_on(slots, 0), row.slots_on(slots, 1)];
+        assert_eq!(on(&kept(true)), [[8], [4]]);
+        assert_eq!(on(&kept(false)), [[12], [12]], "as gradients with ZeRO-1");
+    }
+
+    fn kept(is_divided: bool) -> [Slot; 1] {
+        [Slot {
+            name: "m".to_owned(),
+            state: SlotState::Measured,
+            is_divided,
+        }]
     }
 }

@@ -213,9 +213,13 @@ impl<M: Module + 'static> Replicas<M> {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 copy::module(&self.modules[0], device)
             }
-            Storage::Sharded { homes, .. } => {
-                shards::join(&self.modules, homes, self.first_home(), device)
-            }
+            Storage::Sharded { homes, .. } => shards::join(
+                &self.modules[0],
+                &self.modules,
+                homes,
+                self.first_home(),
+                device,
+            ),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Work on all replicas at once, each on a thread of its own.
 
+use std::collections::{HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
+use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
 
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
 use crate::device::LogicalDevice;
+use crate::shards::{self, Homes};
 use crate::strategy::Shard;
 use crate::{collective, threads};
 
@@ -68,6 +71,77 @@ impl<M: Module + 'static> Replicas<M> {
             self.collectives.done(done, start);
         }
         Ok(Self::work_on(modules, inputs, work))
+    }
+
+    /// [`Self::compute_each_replica`] of replicas that divide the weights among them, where the work gathers those of
+    /// [`Self::gather_in_parts`] itself, before the forward and again before the backward pass of a part: the modules have
+    /// only the replica's rows of them, and `work` gets all pieces.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per replica, SC0907 if a copy cannot be made.
+    pub fn compute_in_parts<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        let start = Instant::now();
+        let Storage::Sharded { homes, .. } = &self.storage else {
+            return self.compute_each_replica(inputs, work);
+        };
+        let others: Homes = homes
+            .iter()
+            .filter(|(param, _)| !self.in_parts.contains(param))
+            .map(|(&param, parts)| (param, parts.clone()))
+            .collect();
+        let replicas = self.devices.iter().zip(&self.modules);
+        let modules = replicas.map(|(device, own)| {
+            shards::join(own, &self.modules, &others, self.first_home(), device)
+        });
+        let modules = modules.collect::<Result<Vec<M>>>()?;
+        for gathered in self.gathered_in_a_pass() {
+            self.collectives.done(gathered, start);
+        }
+        Ok(Self::work_on(modules, inputs, work))
+    }
+
+    /// The all-gathers of a forward and backward pass: of all variables, and of those in parts once more.
+    pub(super) fn gathered_in_a_pass(&self) -> Vec<collective::Done> {
+        let (ops, replicas) = (self.cross_device_ops(), self.len());
+        let in_parts = || {
+            self.records
+                .iter()
+                .filter(|it| self.in_parts.contains(&it.param))
+        };
+        let mut all = vec![collective::all_gather(self.records.iter(), ops, replicas)];
+        if in_parts().next().is_some() {
+            all.push(collective::all_gather(in_parts(), ops, replicas));
+        }
+        all
+    }
+
+    /// The rows of all replicas of the variables in parts, each as a vector, in their order. They are views.
+    pub fn pieces(&self) -> HashMap<ParamId, Vec<Tensor<1>>> {
+        match &self.storage {
+            Storage::Sharded { homes, .. } => shards::pieces(&self.modules, homes, &self.in_parts),
+            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => HashMap::new(),
+        }
+    }
+
+    /// Which variables [`Self::compute_in_parts`] leaves to the work, where replicas divide the weights.
+    pub fn gather_in_parts(&mut self, variables: HashSet<ParamId>) {
+        self.in_parts = variables;
+    }
+
+    /// Whether a variable is gathered part by part.
+    pub fn is_in_parts(&self, variable: ParamId) -> bool {
+        self.gathers_in_parts() && self.in_parts.contains(&variable)
+    }
+
+    /// Whether the weights are to be gathered part by part.
+    pub fn gathers_in_parts(&self) -> bool {
+        self.shard() == Some(Shard::Parameters) && !self.in_parts.is_empty()
     }
 
     /// All replicas with the one module that is here: what workers compute when none of them is asked.

@@ -359,13 +359,23 @@ fn nothing_to_average(state: &ModelState, sync_every: u64) -> Option<Diagnostic>
     if sync_every < 2 || strategy.has_copies() {
         return None;
     }
-    let expects = format!(
-        "1, since `{}` keeps one copy of each variable",
-        strategy.name()
-    );
-    let finding = problem::bad_value("compile", "sync_every", sync_every, expects)
-        .fix("build the model under a `MirroredStrategy`: its replicas have copies to average");
-    Some(finding)
+    let (expects, fix) = match strategy.shard() {
+        Some(shard) => (
+            format!(
+                "1, since the replicas of `{}` make one update together (`{shard}`)",
+                strategy.label()
+            ),
+            "make the strategy without `shard`: then each replica can step alone",
+        ),
+        None => (
+            format!(
+                "1, since `{}` keeps one copy of each variable",
+                strategy.name()
+            ),
+            "build the model under a `MirroredStrategy`: its replicas have copies to average",
+        ),
+    };
+    Some(problem::bad_value("compile", "sync_every", sync_every, expects).fix(fix))
 }
 
 /// SC0103 for `sync_every` above 1 together with `use_ema`: between two averages over the replicas, every
@@ -385,32 +395,44 @@ fn two_averages(state: &ModelState, optimizer: &Optimizer, sync_every: u64) -> O
     Some(finding)
 }
 
-/// SC0103 for an optimizer that needs whole variables, where servers have rows of them.
+/// SC0103 for an optimizer that needs whole variables, where servers or replicas update rows of them.
 fn cut_variables(
     state: &ModelState,
     optimizer: &Optimizer,
     choice: &StrategyChoice,
 ) -> Option<Diagnostic> {
-    let is_cut = match state.is_built() {
-        true => state.step.replicas.is_sharded(),
+    let bound = state.step.replicas.strategy().cloned();
+    let (is_cut, shard) = match state.is_built() {
+        true => (
+            state.step.replicas.is_sharded(),
+            state.step.replicas.shard(),
+        ),
         // The variables are cut when they are made.
         false => {
-            let bound = state.step.replicas.strategy().cloned();
             let strategy = bound.or_else(|| state.to_be_bound(choice));
-            strategy.is_some_and(|it| it.variable_partitioner().is_some())
+            let shard = strategy.as_ref().and_then(Strategy::shard);
+            let is_cut = strategy.is_some_and(|it| it.variable_partitioner().is_some());
+            (is_cut || shard.is_some(), shard)
         }
     };
     if !is_cut || !optimizer.needs_whole_variables() {
         return None;
     }
-    let expects = "an optimizer that changes each element on its own, since the variables are cut by rows \
-                   (`variable_partitioner`)";
+    let (method, who) = match shard {
+        Some(_) => ("shard", "replica updates"),
+        None => ("variable_partitioner", "server has"),
+    };
+    let expects = format!(
+        "an optimizer that changes each element on its own, since the variables are cut by rows (`{method}`)"
+    );
     let finding = problem::bad_value("compile", "optimizer", optimizer, expects)
         .why(format!(
-            "a step of `{}` needs sums over whole variables, and each server has rows of them",
+            "a step of `{}` needs sums over whole variables, and each {who} rows of them",
             optimizer.name
         ))
-        .fix("take `AdamW`, or make the strategy without `variable_partitioner`");
+        .fix(format!(
+            "take `AdamW`, or make the strategy without `{method}`"
+        ));
     Some(finding)
 }
 

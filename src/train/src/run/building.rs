@@ -13,8 +13,8 @@ use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 use crate::arguments::StrategyChoice;
 use crate::network::{AnyNetwork, Input};
 use crate::run::state::ModelState;
-use crate::step::StepState;
 use crate::step::gradients::ByHand;
+use crate::step::{StepState, gathered_in_parts};
 
 impl ModelState {
     pub(crate) fn is_built(&self) -> bool {
@@ -102,7 +102,7 @@ impl ModelState {
     ) -> Result<()> {
         let replicas = placed(network, strategy, origin)?;
         self.step.policy.works_on(replicas.devices())?;
-        self.step.replicas = replicas;
+        self.step.replicas = gathered_in_parts(replicas);
         let compiled = self.compiled.as_ref();
         let is_local = compiled.is_some_and(|compiled| compiled.sync_every > 1);
         self.step.replicas.store_all(is_local);

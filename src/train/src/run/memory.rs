@@ -4,11 +4,13 @@
 //! operations keep for the backward pass ([`Files::step_memory`]); `examples/memory.rs` compares it with what is
 //! allocated. Nothing is allocated here. Too little memory is a warning, since what is free changes.
 
+use std::collections::HashMap;
+
 use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory, OutOfMemory};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
-use stratoscope_strategy::{BackendKind, LogicalDevice};
+use stratoscope_strategy::{BackendKind, LogicalDevice, Shard};
 
 use crate::context::ledger::others;
 use crate::context::mixed_precision::Policy;
@@ -145,8 +147,10 @@ pub(crate) fn admit(state: &ModelState, work: AtOnce) -> Result<()> {
 pub(crate) fn plan(state: &ModelState, batch_size: usize, length: usize) -> MemoryPlan {
     let replicas = state.step.replicas.len();
     let share = batch_size.div_ceil(replicas);
-    let steps = steps(state, share, length);
-    let recomputed = match state.step.replicas.first().can_recompute() {
+    // Layers whose weights are gathered for each direction are computed once more.
+    let in_parts = state.step.replicas.gathers_in_parts();
+    let steps = steps(state, share, length, in_parts);
+    let recomputed = match state.step.replicas.structure().can_recompute() && !in_parts {
         true => steps_known(state, share, length, true),
         false => None,
     };
@@ -180,13 +184,13 @@ fn trained(state: &ModelState, prefix: &str) -> u64 {
 }
 
 /// What a step of one replica needs beside weights and moments, at the times that may need the most.
-fn steps(state: &ModelState, share: usize, length: usize) -> Vec<StepMemory> {
+fn steps(state: &ModelState, share: usize, length: usize, recompute: bool) -> Vec<StepMemory> {
     let only_gradients = || StepMemory {
         when: "when all gradients are there",
         activations: 0,
         gradients: trained(state, ""),
     };
-    steps_known(state, share, length, false).unwrap_or_else(|| vec![only_gradients()])
+    steps_known(state, share, length, recompute).unwrap_or_else(|| vec![only_gradients()])
 }
 
 /// The same, where the network knows.
@@ -268,8 +272,23 @@ fn parts(state: &ModelState, share: usize, length: usize, steps: &[StepMemory]) 
         why,
         is_held,
     };
-    let why = "every variable, float32".to_owned();
-    let mut parts = vec![part("weights", weights, why, true)];
+    // What replicas divide among them.
+    let replicas = state.step.replicas.len() as u64;
+    let shard = state.step.replicas.shard();
+    let divided = |bytes: u64, from: Shard| match shard >= Some(from) {
+        true => bytes.div_ceil(replicas),
+        false => bytes,
+    };
+    let why = match shard >= Some(Shard::Parameters) {
+        true => format!("every variable, float32, in {replicas} pieces; gathered to compute"),
+        false => "every variable, float32".to_owned(),
+    };
+    let stored = divided(weights, Shard::Parameters);
+    let mut parts = vec![part("weights", stored, why, true)];
+    if shard >= Some(Shard::Parameters) {
+        let why = "of the others' pieces, while they are computed with".to_owned();
+        parts.push(part("gathered weights", gathered(state), why, false));
+    }
     let numbers = |shape: &[usize]| {
         moments
             .iter()
@@ -279,11 +298,12 @@ fn parts(state: &ModelState, share: usize, length: usize, steps: &[StepMemory]) 
     let bytes = state
         .trainable()
         .map(|record| 4 * numbers(&record.shape) as u64);
-    let bytes = bytes.sum();
+    let bytes = divided(bytes.sum(), Shard::Optimizer);
     parts.push(part("moments", bytes, why_moments(&moments), stepped));
     if !averages.is_empty() {
         let why = "of each trained weight, for `use_ema`".to_owned();
-        parts.push(part("average", trained, why, stepped));
+        let bytes = divided(trained, Shard::Optimizer);
+        parts.push(part("average", bytes, why, stepped));
     }
     let why = format!("one per trained variable, {count} of them; freed after each step");
     parts.push(part("gradients", trained, why, false));
@@ -294,6 +314,34 @@ fn parts(state: &ModelState, share: usize, length: usize, steps: &[StepMemory]) 
     };
     parts.push(part("activations", activations, why, false));
     parts
+}
+
+/// What a replica that stores its rows of the variables has of others' at once: of the variables that are gathered as a whole,
+/// and of the largest layer.
+fn gathered(state: &ModelState) -> u64 {
+    let replicas = &state.step.replicas;
+    let mut layers: HashMap<&str, u64> = HashMap::new();
+    let mut whole = 0;
+    for record in replicas.records() {
+        let others = record.bytes - record.bytes / replicas.len() as u64;
+        match replicas.is_in_parts(record.param) {
+            true => *layers.entry(layer_of(&record.name)).or_default() += record.bytes,
+            false => whole += others,
+        }
+    }
+    whole + layers.values().max().copied().unwrap_or(0)
+}
+
+/// The name of a variable up to the number of its layer: `bert.encoder.layer.3`.
+fn layer_of(name: &str) -> &str {
+    let mut end = 0;
+    for piece in name.split('.') {
+        end += piece.len() + 1;
+        if piece.parse::<usize>().is_ok() {
+            return &name[..end - 1];
+        }
+    }
+    name
 }
 
 fn why_moments(moments: &[Slot]) -> String {

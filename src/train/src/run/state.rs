@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use burn::module::ParamId;
 use stratoscope_diagnostics::rules::{HeadWritten, NoLoss, NotCompiled};
 use stratoscope_diagnostics::{Place, Result, Rule};
-use stratoscope_strategy::{Origin, PlacementReport, Replicas, VariableRecord, origin};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, Shard, VariableRecord, origin};
 
 use crate::arguments::Compiled;
 use crate::context::ledger::Ledger;
@@ -142,20 +142,28 @@ impl ModelState {
             None => report,
         };
         let slots = compiled.optimizer.slots();
+        let shard = self.step.replicas.shard();
+        let divided = |report: PlacementReport, from: Shard| match shard >= Some(from) {
+            true => report.divided(),
+            false => report,
+        };
         let stepped = self.step.moments.first().filter(|state| state.steps() > 0);
         let Some(state) = stepped.filter(|_| !self.step.gradient_bytes.is_empty()) else {
-            let report = report.planned("gradients");
+            let report = divided(report.planned("gradients"), Shard::Gradients);
             let planned = |report: PlacementReport, slot: Slot| {
                 let numbers = |shape: &[usize]| slot.numbers(shape);
-                report.planned_beside(slot.name(), numbers)
+                divided(
+                    report.planned_beside(slot.name(), numbers),
+                    Shard::Optimizer,
+                )
             };
             return Ok(slots.into_iter().fold(report, planned));
         };
-        let mut report =
-            report.measured("gradients", |id| self.step.gradient_bytes.get(&id).copied());
+        let gradients = |id| self.step.gradient_bytes.get(&id).copied();
+        let mut report = divided(report.measured("gradients", gradients), Shard::Gradients);
         for slot in slots {
-            report = report.measured(slot.name(), |id| {
-                // What servers keep beside their rows is together of the variable's size.
+            let measured = report.measured(slot.name(), |id| {
+                // What is kept beside rows is together of the variable's size.
                 let states = match self.step.replicas.is_sharded() {
                     true => self.step.moments.as_slice(),
                     false => std::slice::from_ref(state),
@@ -163,6 +171,7 @@ impl ModelState {
                 let bytes = states.iter().map(|state| state.bytes(id, slot)).sum();
                 Some(bytes).filter(|&bytes| bytes > 0)
             });
+            report = divided(measured, Shard::Optimizer);
         }
         Ok(self.with_activations(report, &self.step.last_batch))
     }

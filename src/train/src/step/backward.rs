@@ -1,9 +1,11 @@
 //! Forward and backward of one batch on all replicas: the gradients of its mean loss.
 
+use std::sync::Arc;
+
 use burn::tensor::Device;
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::{Precision, Stop};
-use stratoscope_bert::recompute::Recorded;
+use stratoscope_bert::recompute::{Recorded, Shards};
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
@@ -99,6 +101,8 @@ pub(super) fn forward_backward_of(
         .collect();
     let (given_up, stop) = (stop, stop.clone());
     let (alone, loss) = (replicas.len() == 1, pass.loss);
+    let in_parts = replicas.gathers_in_parts();
+    let shards = in_parts.then(|| Shards(Arc::new(replicas.pieces())));
     let work =
         move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, share, accumulated)| {
             let (part, share): (Option<Batch>, usize) = (part, share);
@@ -113,6 +117,7 @@ pub(super) fn forward_backward_of(
                 part: &part,
                 share,
                 pass: &pass,
+                shards: shards.clone(),
                 alone,
             };
             let outputs = own.run(&mut accumulated, &stop);
@@ -126,7 +131,10 @@ pub(super) fn forward_backward_of(
         .zip(accumulated)
         .map(|((part, share), accumulated)| (part, share, accumulated));
     let inputs = inputs.collect();
-    let computed = || replicas.compute_each_replica(inputs, work);
+    let computed = || match in_parts {
+        true => replicas.compute_in_parts(inputs, work),
+        false => replicas.compute_each_replica(inputs, work),
+    };
     let done = guarded(replicas.devices(), false, computed)?;
     own::failure(loss)?;
     let (accumulated, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
@@ -147,6 +155,8 @@ pub(super) struct ReplicaPass<'a> {
     /// The examples that the replica sees in the whole step.
     pub share: usize,
     pub pass: &'a Pass,
+    /// The weights that its layers gather, where replicas divide the weights.
+    pub shards: Option<Shards>,
     /// Its gradients are those of the step, so that on a GPU their norm is read together with the outputs.
     pub alone: bool,
 }
@@ -162,10 +172,11 @@ impl ReplicaPass<'_> {
             network,
             part,
             pass,
+            shards,
             ..
         } = self;
         let forward = || network.logits(part, pass.dropout.mode(self.replica), self.device);
-        let forward = || Recorded::during(pass.recompute, forward);
+        let forward = || Recorded::gathering(pass.recompute, shards, forward);
         let (logits, recorded) = stop.during(|| pass.precision.during(forward));
         if stop.is_given_up() {
             return None;

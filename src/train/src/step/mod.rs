@@ -37,4 +37,5 @@ pub(crate) mod workers;
 pub(crate) use saved::SavedStep;
 pub(crate) use state::{
     LossSum, NumberedBatch, Proposal, Proposed, StepRecorded, StepSettings, StepState,
+    gathered_in_parts,
 };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use burn::module::ParamId;
 use burn::optim::GradientsParams;
 use stratoscope_bert::ops::Stop;
+use stratoscope_bert::recompute::parameters_of_parts;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Replicas;
@@ -185,11 +186,21 @@ pub(crate) struct StepRecorded {
     pub are_weights_finite: bool,
 }
 
+/// Replicas that divide the weights among them gather those of a layer when it computes, where the network can compute its
+/// layers one by one.
+pub(crate) fn gathered_in_parts(mut replicas: Replicas<AnyNetwork>) -> Replicas<AnyNetwork> {
+    if replicas.structure().can_recompute() {
+        let parts = parameters_of_parts(replicas.structure());
+        replicas.gather_in_parts(parts);
+    }
+    replicas
+}
+
 impl StepState {
     /// Weights without anything that belongs to a training run.
     pub(crate) fn new(replicas: Replicas<AnyNetwork>, policy: Policy) -> Self {
         Self {
-            replicas,
+            replicas: gathered_in_parts(replicas),
             policy,
             moments: Vec::new(),
             loss_scale: LossScale::of(policy),
@@ -283,7 +294,7 @@ impl StepState {
         let accumulated = std::mem::take(&mut self.accumulated);
         let (accumulated, outputs) =
             forward_backward(&self.replicas, accumulated, batch, shares, pass, stop)?;
-        self.recomputed = settings.recompute;
+        self.recomputed = settings.recompute || self.replicas.gathers_in_parts();
         self.squares = match outputs.as_deref() {
             Some([(_, only)]) => only.squares,
             _ => None,

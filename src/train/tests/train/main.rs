@@ -59,3 +59,4 @@ mod whole;
 mod why;
 mod why_operations;
 mod workers;
+mod zero;

@@ -45,6 +45,8 @@ pub(in crate::placement) enum Cell {
         odd: bool,
         /// The rows that are here, for a sharded variable.
         rows: Option<Range<usize>>,
+        /// The rows that this device updates, where replicas divide the update.
+        updated: Option<Range<usize>>,
     },
     /// A layer's copies.
     Copies {
@@ -100,6 +102,7 @@ impl Cell {
                 checksum,
                 odd,
                 rows,
+                updated,
                 ..
             } => {
                 let what = match rows {
@@ -111,7 +114,12 @@ impl Cell {
                 } else {
                     ""
                 };
-                format!("{what} {checksum}{differs}")
+                let updates = match updated {
+                    Some(rows) if rows.is_empty() => "; others update it".to_owned(),
+                    Some(rows) => format!("; updates {}", in_words(rows)),
+                    None => String::new(),
+                };
+                format!("{what} {checksum}{differs}{updates}")
             }
             Self::Copies {
                 variables,

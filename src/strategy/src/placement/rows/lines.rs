@@ -39,10 +39,11 @@ pub(super) fn line(
         None => Cell::Elsewhere,
         Some(copy) => Cell::Copy {
             checksum: copy.checksum,
-            parts: parts(row, device, copy),
+            parts: parts(report, row, device, copy),
             proved: row.copies.len() > 1 && row.must_be_equal() && !row.is_unequal(),
             odd: row.is_unequal() && usual != Some(copy.checksum),
             rows: copy.rows.clone(),
+            updated: copy.updated.clone(),
         },
     };
     let made = row.origin.to_string();
@@ -140,12 +141,17 @@ pub(super) fn has_to_be_on(report: &PlacementReport, row: &VariableRow, device: 
 }
 
 /// The bytes of a copy's weights and optimizer slots. The state of metrics is neither.
-fn parts(row: &VariableRow, device: usize, copy: &VariableCopy) -> Vec<u64> {
+fn parts(
+    report: &PlacementReport,
+    row: &VariableRow,
+    device: usize,
+    copy: &VariableCopy,
+) -> Vec<u64> {
     if row.beside {
         return Vec::new();
     }
     std::iter::once(copy.bytes)
-        .chain(row.slots_on(device))
+        .chain(row.slots_on(&report.slots, device))
         .collect()
 }
 

@@ -122,14 +122,18 @@ fn strategy(state: &ModelState) -> String {
     let backends: Vec<_> = backends.collect();
     match replicas.strategy() {
         None => format!("none, on {backends:?}"),
-        Some(strategy) => format!(
-            "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}",
-            strategy.name(),
-            strategy.servers().len(),
-            strategy.is_asynchronous(),
-            strategy.cross_device_ops(),
-            strategy.variable_partitioner(),
-        ),
+        Some(strategy) => {
+            let shard = replicas.shard().map(|shard| format!(", {shard}"));
+            format!(
+                "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}{}",
+                strategy.name(),
+                strategy.servers().len(),
+                strategy.is_asynchronous(),
+                strategy.cross_device_ops(),
+                strategy.variable_partitioner(),
+                shard.unwrap_or_default(),
+            )
+        }
     }
 }
 

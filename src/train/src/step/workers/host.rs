@@ -167,6 +167,7 @@ impl Replica {
                 part: &batch,
                 share: part.share.max(1),
                 pass: &pass,
+                shards: None,
                 alone: false,
             };
             let computed = own.run(accumulated.or_default(), &never);
