@@ -42,7 +42,7 @@ pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction,
+    PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction, Shard,
     Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{

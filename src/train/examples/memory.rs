@@ -1,7 +1,7 @@
 //! What a training step takes of memory beside what is `memory_plan`'s: on the CPU the bytes that the allocator gives out,
 //! on wgpu those of the device's pool.
 //!
-//! `cargo run --example memory -- MODEL BATCH LENGTH [recompute] [wgpu] [accumulate=N] [replicas=N] [words=N]
+//! `cargo run --example memory -- MODEL BATCH LENGTH [recompute] [wgpu] [accumulate=N] [replicas=N] [zero=N] [words=N]
 //! [mixed] [parts]`
 //!
 //! MODEL is `tiny`, a network of the sizes of the tests' one (with `words=N` words), or the name or folder of a checkpoint. Prints one line of JSON.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
 use stratoscope_data::Dataset;
-use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, scope, wgpu};
+use stratoscope_strategy::{AsStrategy, MirroredStrategy, OneDeviceStrategy, Shard, scope, wgpu};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, ExecutionRecord, FitArgs,
     SparseCategoricalCrossentropy, memory_plan, on_batch_end, set_global_policy,
@@ -72,7 +72,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let strategy = match (asked.has("wgpu"), replicas) {
         (true, _) => Some(OneDeviceStrategy::new(wgpu(0))?.strategy()),
         (false, 1) => None,
-        (false, _) => Some(MirroredStrategy::logical(replicas)?.strategy()),
+        (false, _) => {
+            let strategy = MirroredStrategy::logical(replicas)?;
+            let levels = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
+            let level = levels.get(asked.number("zero").wrapping_sub(1));
+            let level = level.filter(|_| asked.flags.iter().any(|it| it.starts_with("zero=")));
+            Some(match level {
+                Some(&shard) => strategy.shard(shard)?.strategy(),
+                None => strategy.strategy(),
+            })
+        }
     };
     let scope = strategy.as_ref().map(scope::enter).transpose()?;
     let model = BertForSequenceClassification::from_pretrained(&name, 3)?;
@@ -106,7 +115,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         if let (Ok(mut steps), Ok(mut begun)) = (steps.lock(), begun.lock()) {
             let bytes = peak.saturating_sub(begun.0);
-            steps.push(Step { bytes, seconds });
+            steps.push(Step {
+                bytes,
+                held: live,
+                seconds,
+            });
             *begun = (live, Instant::now());
         }
     };
@@ -128,12 +141,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let steps = steps.into_inner()?;
     let steps = &steps[WARM.min(steps.len() - 1)..];
     let bytes = steps.iter().map(|step| step.bytes).max().unwrap_or(0);
+    let held = steps.last().map_or(0, |step| step.held);
+    let planned_held = replicas as u64 * (plan.of("weights") + plan.of("moments"));
     let mut seconds: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
     seconds.sort_by(f64::total_cmp);
     let ratio = planned as f64 / bytes as f64;
     println!(
         "{{\"model\": {:?}, \"batch\": {}, \"length\": {}, \"flags\": {:?}, \"measured\": {bytes}, \"planned\": {planned}, \
-         \"ratio\": {ratio:.3}, \"seconds\": {:.4}}}",
+         \"ratio\": {ratio:.3}, \"held\": {held}, \"planned_held\": {planned_held}, \"seconds\": {:.4}}}",
         asked.model,
         asked.batch,
         asked.length,
@@ -149,6 +164,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// An optimizer step: the most bytes above those before it, and its time.
 struct Step {
     bytes: usize,
+    /// What is left when it is over: weights and moments.
+    held: usize,
     seconds: f64,
 }
 

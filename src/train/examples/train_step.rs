@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `--policy mixed_bfloat16` trains in bfloat16, `--infer` measures `predict` instead, `--layers` a network of this shape
-//! with other layers and random weights, `--replicas` logical devices. One JSON line: `seq_per_s` from the median of the
+//! with other layers and random weights, `--replicas` logical devices, `--zero` what they divide among them. One JSON line: `seq_per_s` from the median of the
 //! steps after the warm-up, without tokenization (of `predict` with it); the losses of all steps; the peak of memory; the
 //! rate of the step's products, and of one large product of float32 on the same device.
 
@@ -21,7 +21,7 @@ use stratoscope_bert::{BertConfig, BertTokenizer, SequenceClassifier, checkpoint
 use stratoscope_data::Dataset;
 use stratoscope_diagnostics::{Diagnostic, render};
 use stratoscope_strategy::device::choice;
-use stratoscope_strategy::{BackendKind, MirroredStrategy, default_device, devices, scope};
+use stratoscope_strategy::{BackendKind, MirroredStrategy, Shard, default_device, devices, scope};
 use stratoscope_train::{
     AdamW, BertForSequenceClassification, CompileArgs, FitArgs, SparseCategoricalCrossentropy,
     set_global_policy, warmup_linear,
@@ -32,6 +32,9 @@ const WARMUP: usize = 3;
 const LABELS: usize = 8;
 const MODEL: &str = "all-MiniLM-L6-v2";
 
+/// What replicas divide, by the number of its ZeRO.
+const LEVELS: [Shard; 3] = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
+
 const USAGE: &str = "usage: train_step [OPTION VALUE]… [--infer]
 
   --batch N     rows a step (default 16)
@@ -40,6 +43,7 @@ const USAGE: &str = "usage: train_step [OPTION VALUE]… [--infer]
   --device NAME cpu, wgpu:0, cuda:0, … (default: the best that works)
   --policy NAME float32, mixed_float16 or mixed_bfloat16 (default float32)
   --replicas N  logical devices (default 1: no strategy)
+  --zero N      what they divide: ZeRO-1, 2 or 3 (default: nothing)
   --layers N    layers of a network with random weights (default: the checkpoint)
   --infer       measure predict instead of training
   --no-product  do not measure the large product, which a GPU has to be tuned for";
@@ -78,6 +82,8 @@ struct Arguments {
     seq: usize,
     steps: usize,
     replicas: usize,
+    /// 0: the replicas divide nothing.
+    zero: usize,
     /// 0: those of the checkpoint.
     layers: usize,
     device: Option<String>,
@@ -95,6 +101,7 @@ impl Arguments {
             seq: 64,
             steps: 8,
             replicas: 1,
+            zero: 0,
             layers: 0,
             device: None,
             policy: "float32".to_owned(),
@@ -127,6 +134,7 @@ impl Arguments {
                 "--steps" => &mut read.steps,
                 "--replicas" => &mut read.replicas,
                 "--layers" => &mut read.layers,
+                "--zero" => &mut read.zero,
                 _ => return Err(format!("there is no option {name}")),
             };
             let given = value()?.parse().ok().filter(|&given| given > 0);
@@ -154,6 +162,10 @@ fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
         1 => None,
         count => Some(MirroredStrategy::logical(count)?),
     };
+    let strategy = match (strategy, LEVELS.get(asked.zero.wrapping_sub(1))) {
+        (Some(strategy), Some(&shard)) => Some(strategy.shard(shard)?),
+        (strategy, _) => strategy,
+    };
     let scope = strategy.as_ref().map(scope::enter).transpose()?;
     let model = BertForSequenceClassification::from_pretrained(&folder.to_string_lossy(), LABELS)?;
     let measured = match asked.infer {
@@ -173,7 +185,7 @@ fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
         "{}",
         json!({
             "batch": asked.batch, "seq": asked.seq, "device": device.name, "description": device.description, "software": software(&device.name),
-            "policy": asked.policy, "layers": config.num_hidden_layers, "replicas": asked.replicas,
+            "policy": asked.policy, "layers": config.num_hidden_layers, "replicas": asked.replicas, "zero": asked.zero,
             "first_seconds": measured.first, "seconds": measured.seconds,
             "seq_per_s": asked.batch as f64 / measured.seconds, "losses": measured.losses,
             "peak_memory_bytes": peak, "peak_memory_of": peak_of,
