@@ -135,6 +135,16 @@ impl Cluster {
         self.history.push(self.held.clone());
     }
 
+    /// How often the numbers of each device are in a part that a device holds.
+    pub(crate) fn contributions(&self, device: usize, part: usize) -> &[usize] {
+        &self.held[device][part]
+    }
+
+    /// The first transfer that is none, in words.
+    pub(crate) fn invalid(&self) -> Option<&str> {
+        self.invalid.as_deref()
+    }
+
     /// How many hops are over.
     pub fn hops(&self) -> usize {
         self.over

@@ -28,7 +28,7 @@ const fn exercise(number: &'static str, title: &'static str) -> Exercise {
 }
 
 /// All exercises, in the order of the course.
-pub const EXERCISES: [Exercise; 32] = [
+pub const EXERCISES: [Exercise; 35] = [
     exercise("1.1", "the gradient of one example"),
     exercise("1.2", "a step of gradient descent"),
     exercise("1.3", "a prediction: a step that is too long"),
@@ -65,6 +65,9 @@ pub const EXERCISES: [Exercise; 32] = [
     exercise("10.2", "a prediction: the weights at the stop"),
     exercise("10.3", "the broken reading"),
     exercise("10.4", "a run that is repaired"),
+    exercise("11.1", "the memory of a replica"),
+    exercise("11.2", "a reduce-scatter"),
+    exercise("11.3", "a prediction: the bytes of a step"),
 ];
 
 /// How far the exercises are: what was checked last.
@@ -88,7 +91,7 @@ pub fn title(number: &str) -> Option<&'static str> {
 /// All exercises of a finished lesson.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The lesson, from 1 to 10.
+    /// The lesson, from 1 to 11.
     pub lesson: usize,
     /// Number, title and state of each exercise.
     pub rows: Vec<(&'static str, &'static str, State)>,
@@ -164,7 +167,7 @@ impl fmt::Display for Unfinished {
         match open.is_empty() {
             true => write!(
                 f,
-                "there is no lesson {}; the course has the lessons 1 to 10",
+                "there is no lesson {}; the course has the lessons 1 to 11",
                 self.0.lesson
             ),
             false => write!(
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn a_lesson_is_finished_when_all_but_its_extras_are_right() {
         let right = |number| Verdict::new(number, State::Right, Vec::new());
-        assert!(report(11).is_err_and(|it| it.to_string().contains("1 to 10")));
+        assert!(report(12).is_err_and(|it| it.to_string().contains("1 to 11")));
         states().retain(|number, _| !number.starts_with("9."));
         assert!(!Verdict::new("9.3", State::Noted, Vec::new()).is_right());
         let found = report(9).expect_err("nothing was checked").to_string();

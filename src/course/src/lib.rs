@@ -22,6 +22,7 @@ pub mod random;
 pub mod sixteen_bits;
 pub mod staleness;
 pub mod verdict;
+pub mod zero;
 
 pub use all_reduce::{Cluster, Hop};
 pub use attempt::{Fault, attempt, judged};

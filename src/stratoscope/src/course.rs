@@ -21,6 +21,7 @@ pub use stratoscope_course::one_step::{check_gradient, check_step};
 pub use stratoscope_course::prediction::predicted;
 pub use stratoscope_course::sixteen_bits::{check_bfloat16, check_training_bytes};
 pub use stratoscope_course::staleness::{check_delayed_descent, check_staleness};
+pub use stratoscope_course::zero::{check_reduce_scatter, check_replica_bytes};
 pub use stratoscope_course::{Cluster, Event, Hop, State, Verdict};
 pub use stratoscope_diagnostics::Result;
 
