@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_apart() {
+    fn mistakes_of_bytes_are_distinguished() {
         assert_eq!(check_replica_bytes(right).state, State::Right);
         let cases: [(fn(usize, usize, usize) -> usize, &str); 5] = [
             (|p, r, l| right(p, r, l) / 4, "more than one byte"),

@@ -13,13 +13,14 @@ use stratoscope_diagnostics::Result;
 
 use crate::device::LogicalDevice;
 use crate::shards::Homes;
-use crate::strategy::{Shard, Strategy, StrategyKind};
+use crate::strategy::Shard;
 use crate::variable::{Part, VariableRecord};
 use crate::{problem, variable};
 
 mod in_place;
 mod log;
 mod patterns;
+mod planned;
 mod transfer;
 mod vectors;
 
@@ -27,6 +28,8 @@ use self::in_place::Memory;
 pub(crate) use self::log::Done;
 pub use self::log::{CollectiveRecord, CollectiveTotals, Collectives};
 use self::patterns::{Flat, Payload, Size, TransferLog};
+pub use self::planned::plan;
+pub(crate) use self::planned::planned;
 pub use self::transfer::{Collective, CrossDeviceOps, Transfer};
 pub(crate) use self::vectors::{gather, scatter, spread, sum};
 
@@ -413,110 +416,4 @@ pub(crate) fn broadcast(records: &[VariableRecord], replicas: usize) -> Done {
         log,
         records.len(),
     )
-}
-
-/// What an all-reduce of a tensor with `elements` numbers of `bytes_each` bytes sends between some devices: computed by the code
-/// that sends it, without a tensor.
-pub fn plan(ops: CrossDeviceOps, devices: usize, elements: usize, bytes_each: usize) -> Collective {
-    let size = Size {
-        elements,
-        bytes_each,
-    };
-    let mut log = TransferLog::default();
-    patterns::all_reduce(ops, vec![size; devices], &mut log);
-    let bytes = size.bytes();
-    Done::new(Operation::AllReduce, ops, devices, bytes, log, 1).collective
-}
-
-/// The same, where replicas divide the state of training among them.
-fn planned_of_shards(
-    shard: Shard,
-    records: &[VariableRecord],
-    (ops, replicas): (CrossDeviceOps, usize),
-) -> Vec<Collective> {
-    let trainable = || records.iter().filter(|record| record.trainable);
-    let gathered = all_gather(trainable(), ops, replicas).collective;
-    let mut log = TransferLog::default();
-    for record in trainable() {
-        if shard == Shard::Optimizer {
-            let elements: usize = record.shape.iter().product();
-            let size = Size {
-                elements,
-                bytes_each: record.bytes as usize / elements.max(1),
-            };
-            patterns::all_reduce(ops, vec![size; replicas], &mut log);
-        } else {
-            let parts = record.parts();
-            let sizes = parts.iter().map(|it| (it.home, record.bytes_of(&it.rows)));
-            patterns::reduce_scatter(ops, replicas, sizes, &mut log);
-        }
-    }
-    let bytes = trainable().map(|record| record.bytes).sum();
-    let operation = match shard {
-        Shard::Optimizer => Operation::AllReduce,
-        Shard::Gradients | Shard::Parameters => Operation::ReduceScatter,
-    };
-    let count = trainable().count();
-    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
-    match shard {
-        Shard::Optimizer | Shard::Gradients => vec![gradients, gathered],
-        Shard::Parameters => {
-            let all = all_gather(records.iter(), ops, replicas).collective;
-            vec![all, gradients]
-        }
-    }
-}
-
-/// What a step under a strategy will move: computed from the sizes of its trainable variables, by the
-/// code that moves them.
-pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Collective> {
-    let replicas = strategy.replicas().len();
-    if replicas < 2 {
-        return Vec::new();
-    }
-    let ops = strategy.cross_device_ops();
-    let trainable = || records.iter().filter(|record| record.trainable);
-    // Workers may send numbers of 16 bits.
-    let each = |record: &VariableRecord, elements: usize| match strategy.team() {
-        Some(_) => strategy.gradient_bytes(),
-        None => record.bytes as usize / elements.max(1),
-    };
-    let of = |record: &VariableRecord| {
-        let elements = record.shape.iter().product();
-        (elements * each(record, elements)) as u64
-    };
-    let bytes = trainable().map(of).sum();
-    let mut log = TransferLog::default();
-    if let Some(shard) = strategy.shard() {
-        return planned_of_shards(shard, records, (ops, replicas));
-    }
-    let central = match strategy.kind() {
-        StrategyKind::OneDevice => return Vec::new(),
-        StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,
-        StrategyKind::CentralStorage | StrategyKind::ParameterServer => true,
-    };
-    for record in trainable() {
-        let elements: usize = record.shape.iter().product();
-        let size = Size {
-            elements,
-            bytes_each: each(record, elements),
-        };
-        if central {
-            let row = elements / record.num_rows().max(1);
-            for part in record.parts() {
-                let elements = part.rows.len() * row;
-                let has = vec![Size { elements, ..size }; replicas];
-                patterns::reduce_to(part.home, has, &mut log);
-            }
-        } else {
-            patterns::all_reduce(ops, vec![size; replicas], &mut log);
-        }
-    }
-    let count = trainable().count();
-    let operation = Operation::AllReduce;
-    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
-    match central {
-        true => vec![fetch(records, replicas, 0..replicas).collective, gradients],
-        false => vec![gradients],
-    }
 }

@@ -1,7 +1,7 @@
 //! How the values of looking into a run, and of what its model answers, are shown: each has its own text and its own page.
 
 use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswers};
-use stratoscope_strategy::ScalingPrediction;
+use stratoscope_strategy::{ScalingPrediction, StepInWords};
 use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
     UpdateRatios, Why,
@@ -20,6 +20,7 @@ cards!(
     RankedExamples,
     ScalingPrediction,
     SeedRuns,
+    StepInWords,
     Sweep,
     TensorStatistics,
     UpdateRatios,

@@ -6,6 +6,7 @@
 //! while one of its handles exists. A model that is bound to it keeps it usable, but not live.
 
 mod central_storage;
+mod explain;
 mod mirrored;
 mod multi_worker;
 mod one_device;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use stratoscope_workers::{Precision, Team};
 
 pub use self::central_storage::CentralStorageStrategy;
+pub use self::explain::StepInWords;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
 pub use self::multi_worker::{
     MultiWorkerMirroredStrategy, build, cuda_device_of_worker, device_of_worker, start_workers_by,
@@ -320,6 +322,11 @@ macro_rules! handle {
             /// [`crate::scope::reset_to_default`] is called.
             pub fn set_default(&self) {
                 $crate::scope::set_default(self);
+            }
+
+            /// What an optimizer step under the strategy does, in a paragraph and in bytes.
+            pub fn explain(&self) -> $crate::strategy::StepInWords {
+                self.strategy.explain()
             }
 
             /// One device per replica.
