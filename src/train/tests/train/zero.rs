@@ -8,7 +8,9 @@ use stratoscope_train::{
 };
 use tempfile::TempDir;
 
-use crate::support::{cross_entropy, load, sentences, tiny_bert, weights};
+use crate::support::{
+    assert_near_weights, cross_entropy, gpu, load, sentences, tiny_bert, weights,
+};
 
 const LEVELS: [Shard; 3] = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
 
@@ -256,4 +258,36 @@ fn what_needs_whole_variables_or_replicas_alone_is_refused() {
         .compile(args.sync_every(4))
         .expect_err("replicas do not step alone");
     assert!(found.to_string().contains("Shard::Optimizer"), "{found}");
+}
+
+/// On two shares of a GPU, and on the CPU and a GPU together.
+#[test]
+fn shards_train_alike_on_gpu() {
+    let data = sentences(8);
+    let places: [fn() -> stratoscope_diagnostics::Result<MirroredStrategy>; 2] = [
+        || MirroredStrategy::logical_on(gpu(), 2),
+        || MirroredStrategy::on([stratoscope_strategy::cpu(0), gpu()]),
+    ];
+    for place in places {
+        let run = |shard: Option<Shard>| {
+            let strategy = match shard {
+                Some(shard) => place()?.shard(shard)?,
+                None => place()?,
+            };
+            let model = compiled(&strategy, SGD::new(0.1).momentum(0.9));
+            model.fit(&data, fit())?;
+            stratoscope_diagnostics::Result::Ok(weights(&model))
+        };
+        let expected = match run(None) {
+            Ok(expected) => expected,
+            Err(reason) => {
+                println!("skipped: {}", reason.one_line());
+                return;
+            }
+        };
+        for shard in LEVELS {
+            let found = run(Some(shard)).expect("the devices are there");
+            assert_near_weights(&found, &expected);
+        }
+    }
 }
