@@ -1,5 +1,6 @@
 //! SC0601 `not-enough-memory`.
 
+use super::out_of_memory::SHARD;
 use crate::tensorflow::{self, Quote};
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
@@ -21,6 +22,8 @@ pub struct NotEnoughMemory {
     /// What the run would need with `recompute = true`, in words, and whether that fits; none where it is so already, or the
     /// network cannot.
     pub recomputed: Option<(String, bool)>,
+    /// Replicas keep copies of all that they could divide.
+    pub are_copies: bool,
 }
 
 impl Rule for NotEnoughMemory {
@@ -85,6 +88,9 @@ impl Rule for NotEnoughMemory {
         }
         if self.length > 64 {
             diagnostic = diagnostic.fix("truncate the texts: `max_length = 64`");
+        }
+        if self.are_copies {
+            diagnostic = diagnostic.fix(SHARD);
         }
         diagnostic
             .fix("freeze variables that need no training: `model.freeze(\"bert.embeddings\")?`")

@@ -18,6 +18,8 @@ pub struct OutOfMemory {
     pub parts: Vec<(String, String)>,
     /// It failed while it changed the weights.
     pub is_update: bool,
+    /// Replicas keep copies of all that they could divide.
+    pub are_copies: bool,
 }
 
 impl Rule for OutOfMemory {
@@ -84,6 +86,9 @@ impl Rule for OutOfMemory {
             Some(_) => "a larger `memory_limit`, or none",
             None => "free memory on the device: `drop(name);` for models that are no longer needed",
         };
+        if self.are_copies {
+            diagnostic = diagnostic.fix(SHARD);
+        }
         diagnostic
             .fix(place)
             .fix("smaller batches: `batch_size = auto(32)` keeps a step of 32 examples and computes it in parts that fit")
@@ -92,6 +97,9 @@ impl Rule for OutOfMemory {
             .tensorflow(Quote::of("SC0607"))
     }
 }
+
+/// What replicas can do that keep copies of moments, gradients and weights.
+pub(super) const SHARD: &str = "divide what training keeps among the replicas: `MirroredStrategy::…?.shard(Shard::Optimizer)?`";
 
 impl OutOfMemory {
     /// Whether a finding is one of these.

@@ -220,6 +220,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             ],
             fits: Some(64),
             recomputed: Some(("160 GB".into(), false)),
+            are_copies: true,
         }),
         example(LoraOutOfOrder::AddedAfterCompile),
         example(RecomputeUnsupported {
@@ -232,6 +233,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             reason: None,
             parts: vec![("weights".into(), "91 MB".into())],
             is_update: false,
+            are_copies: true,
         }),
         example(BatchesDivided {
             found: "wgpu:0 is out of memory".into(),

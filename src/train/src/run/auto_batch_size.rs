@@ -15,7 +15,7 @@ use crate::arguments::Choice;
 
 use crate::problem;
 use crate::report::memory_plan::MemoryPlan;
-use crate::run::memory::AtOnce;
+use crate::run::memory::{AtOnce, are_copies};
 use crate::run::state::ModelState;
 
 /// Batches that an epoch keeps.
@@ -180,6 +180,7 @@ fn nothing_fits(state: &ModelState, smallest: Option<&MemoryPlan>) -> Box<Diagno
                 .collect()
         }),
         is_update: false,
+        are_copies: are_copies(state),
     };
     rule.error()
 }

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::rules::{MemoryHeldByOlderModels, NotEnoughMemory, O
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
 use stratoscope_strategy::placement::bytes;
-use stratoscope_strategy::{BackendKind, LogicalDevice, Shard};
+use stratoscope_strategy::{BackendKind, LogicalDevice, Shard, StrategyKind};
 
 use crate::context::ledger::others;
 use crate::context::mixed_precision::Policy;
@@ -53,6 +53,7 @@ pub(crate) fn check(
                 .collect(),
             fits: plan.largest_batch(),
             recomputed: cheaper.map(|plan| (bytes(plan.to_come()), plan.fits())),
+            are_copies: are_copies(state),
         };
         notice(rule.diagnostic())?;
     }
@@ -139,8 +140,16 @@ pub(crate) fn admit(state: &ModelState, work: AtOnce) -> Result<()> {
         reason: None,
         parts,
         is_update: false,
+        are_copies: are_copies(state),
     };
     Err(rule.error())
+}
+
+/// Whether replicas keep copies of moments and weights that they could divide.
+pub(crate) fn are_copies(state: &ModelState) -> bool {
+    let strategy = state.step.replicas.strategy();
+    let is_mirrored = strategy.is_some_and(|it| it.kind() == StrategyKind::Mirrored);
+    is_mirrored && state.step.replicas.len() > 1 && state.step.replicas.shard().is_none()
 }
 
 /// What a run with batches of `batch_size` examples of `length` tokens needs, on all replicas.

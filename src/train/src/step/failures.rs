@@ -94,6 +94,7 @@ fn named(device: &str, said: &str, is_update: bool) -> Option<Box<Diagnostic>> {
             reason: Some(reason),
             parts: Vec::new(),
             is_update,
+            are_copies: false,
         }
         .error(),
         Kind::Lost => DeviceLost { device, reason }.error(),
