@@ -1,16 +1,18 @@
 //! Functions and types of ours that are given what others take: a number of replicas, a loss without its field, a pair.
 
 use stratoscope_cell_syntax::Syntax;
-use syn::{Expr, Pat};
+use syn::{Expr, Item, Pat, Stmt};
 
 use super::tree::{find, find_local, is_in, name_of, place};
 use super::{Answer, Slip, edit, insert};
+use crate::Place;
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     match slip.code() {
         "E0061" => strategy(slip).or_else(|| classes(slip)),
         "E0423" => loss(slip),
-        "E0277" | "E0608" | "E0609" => pair(slip),
+        "E0308" => no_value(slip).or_else(|| not_collected(slip)),
+        "E0277" | "E0608" | "E0609" => pair(slip).or_else(|| optional(slip)),
         _ => None,
     }
 }
@@ -126,6 +128,86 @@ fn data_set(slip: &Slip, before: usize) -> Option<String> {
             _ => None,
         }
     })
+}
+
+/// A function whose last value is dropped by its `;`.
+fn no_value(slip: &Slip) -> Option<Answer> {
+    let is_dropped = slip
+        .found
+        .labels
+        .iter()
+        .any(|it| it.text.ends_with("found `()`"));
+    let statements = slip.cell.statements().filter(|_| is_dropped)?;
+    statements.iter().find_map(|statement| {
+        let Stmt::Item(Item::Fn(function)) = statement else {
+            return None;
+        };
+        let returns = place(&function.sig.output);
+        let Stmt::Expr(value, Some(semicolon)) = function.block.stmts.last()? else {
+            return None;
+        };
+        let at = place(semicolon);
+        let is_value = !matches!(
+            value,
+            Expr::Return(_) | Expr::Assign(_) | Expr::ForLoop(_) | Expr::While(_)
+        );
+        (is_in(slip.span, returns) && is_value).then(|| Answer {
+            edits: vec![edit(at.start, at.end, "")],
+            title: Some("leave out the last `;`".to_owned()),
+            why: Some(
+                "the last value of a function is what it returns, unless a `;` follows".to_owned(),
+            ),
+        })
+    })
+}
+
+/// An iterator where a list is expected.
+fn not_collected(slip: &Slip) -> Option<Answer> {
+    const ITERATORS: [&str; 9] = [
+        "Map<",
+        "Filter<",
+        "Rev<",
+        "Take<",
+        "Skip<",
+        "Zip<",
+        "Enumerate<",
+        "Cloned<",
+        "Copied<",
+    ];
+    let mut labels = slip.found.labels.iter();
+    let label = labels.find(|it| it.text.starts_with("expected `Vec<"))?;
+    let (_, found) = label.text.split_once("found `")?;
+    let found = found.split('<').next()?.rsplit("::").next()?;
+    let is_iterator = ITERATORS.iter().any(|it| it.trim_end_matches('<') == found);
+    let Place::Span(span) = label.place else {
+        return None;
+    };
+    is_iterator.then(|| {
+        Answer::of(vec![insert(span.end, ".collect()")])
+            .why("`collect` makes a list of what an iterator yields")
+    })
+}
+
+/// `Option` in a text for a reader, such as a metric.
+fn optional(slip: &Slip) -> Option<Answer> {
+    let is_number = slip
+        .message()
+        .contains("Option<f64>` doesn't implement `std::fmt::Display`");
+    let name = slip
+        .text(slip.span)
+        .trim_matches(['{', '}'])
+        .split(':')
+        .next()?
+        .to_owned();
+    if !is_number {
+        return None;
+    }
+    let bound = slip.bound(&name, slip.span.start)?;
+    let at = bound.value_span.filter(|_| bound.of_type.is_none())?;
+    Some(
+        Answer::of(vec![insert(at.end, ".unwrap_or(f64::NAN)")])
+            .why("it is `None` if there is no such number"),
+    )
 }
 
 /// `loss = CategoricalCrossentropy`.

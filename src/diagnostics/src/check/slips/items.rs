@@ -5,7 +5,7 @@ use syn::{Expr, Item, Stmt};
 
 use super::tree::{find, find_local, is_in, place};
 use super::{Answer, Slip, insert, without_mut};
-use crate::Place;
+use crate::{Edit, Place};
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     match slip.code() {
@@ -32,6 +32,17 @@ fn without_derive(slip: &Slip) -> Option<Answer> {
     } else {
         return None;
     };
+    let edits: Vec<Edit> = derived(slip, of_type, wanted).into_iter().collect();
+    let title = format!("give it the trait: `#[derive({wanted})]` above `{of_type}`");
+    Some(Answer {
+        edits,
+        title: Some(title),
+        why: None,
+    })
+}
+
+/// The `derive` of a type of the cell that lacks it; `None` for any other type.
+pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> {
     let item = slip.cell.statements()?.iter().find_map(|statement| {
         let Stmt::Item(item) = statement else {
             return None;
@@ -42,14 +53,9 @@ fn without_derive(slip: &Slip) -> Option<Answer> {
             _ => return None,
         };
         (*name == of_type).then(|| place(&item.span()))
-    });
-    let title = format!("give it the trait: `#[derive({wanted})]` above `{of_type}`");
-    let edits = item.map(|at| vec![insert(at.start, format!("#[derive({wanted})]\n"))]);
-    Some(Answer {
-        edits: edits.unwrap_or_default(),
-        title: Some(title),
-        why: None,
-    })
+    })?;
+    let has_it = slip.text(item).split('{').next()?.contains(wanted);
+    (!has_it).then(|| insert(item.start, format!("#[derive({wanted})]\n")))
 }
 
 /// A `match` that does not have all values.

@@ -3,6 +3,7 @@
 use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use syn::{Expr, Pat};
 
+use super::items::derived;
 use super::tree::{find, find_local, name_of, place};
 use super::{Answer, Slip, edit, insert};
 use crate::{CellSpan, Edit, Fix, FixKind, Place};
@@ -46,15 +47,40 @@ fn moved(slip: &Slip) -> Option<Answer> {
         }
         _ => "`clone` makes a copy, and the value stays where it is",
     };
-    Some(Answer::of(vec![insert(first.end, ".clone()")]).why(why))
+    cloned(slip, first.end, why)
+}
+
+/// The clone of a value, with the `derive` that its type lacks. `None` where rustc says that it cannot be cloned.
+fn cloned(slip: &Slip, end: usize, why: &str) -> Option<Answer> {
+    let labels = slip.found.labels.iter().map(|it| it.text.as_str());
+    let words = slip.found.why.iter().map(String::as_str).chain(labels);
+    let mut types = words.filter_map(|it| {
+        let (_, rest) = it.split_once("has type `")?;
+        rest.split('`').next()
+    });
+    let derive = types.next().and_then(|it| derived(slip, it, "Clone"));
+    let is_refused = slip
+        .found
+        .why
+        .iter()
+        .any(|it| it.contains("implemented `Clone`"));
+    if is_refused && derive.is_none() {
+        return None;
+    }
+    let edits = derive
+        .into_iter()
+        .chain([insert(end, ".clone()")])
+        .collect();
+    Some(Answer::of(edits).why(why))
 }
 
 /// `let first = data[0].text;`, of which rustc would have a borrow, which the next cell could not use.
 fn out_of_an_index(slip: &Slip) -> Option<Answer> {
     let whole = find(slip.cell, |it| (place(it) == slip.span).then(|| place(it)))?;
-    Some(
-        Answer::of(vec![insert(whole.end, ".clone()")])
-            .why("`clone` makes a copy, and the list keeps its value"),
+    cloned(
+        slip,
+        whole.end,
+        "`clone` makes a copy, and the list keeps its value",
     )
 }
 

@@ -228,6 +228,7 @@ fn mixed(slip: &Slip) -> Option<Answer> {
         BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::MulAssign(_) | BinOp::DivAssign(_)
     );
     let span = place(whole);
+    let is_assigned = is_assigned || is_assigned_to_itself(slip, whole);
     if let Some(edit) = as_float_literal(whole) {
         return Some(Answer::of(vec![edit]));
     }
@@ -271,6 +272,18 @@ fn mixed(slip: &Slip) -> Option<Answer> {
 
 fn operator(op: &BinOp) -> CellSpan {
     place(op)
+}
+
+/// Whether a variable gets the result of the operation that it is a part of: `sum = sum + x`.
+fn is_assigned_to_itself(slip: &Slip, part: &Expr) -> bool {
+    let (name, span) = (name_of(part), place(part));
+    let found = find(slip.cell, |it| match it {
+        Expr::Assign(assign) if is_in(span, place(&assign.right)) => {
+            (name.is_some() && name_of(&assign.left) == name).then_some(())
+        }
+        _ => None,
+    });
+    found.is_some()
 }
 
 /// `1.0` in place of the literal `1`.
