@@ -169,6 +169,27 @@ impl BertTokenizer {
         Ok(tokenizer)
     }
 
+    /// The ids of a text with the special tokens of the model, not truncated: `tokenizer.ids("a mail server")?`.
+    ///
+    /// # Errors
+    /// SC0910 for a text that the tokenizer cannot encode; SC0520 if it is interrupted.
+    pub fn ids(&self, text: &str) -> Result<Vec<u32>> {
+        Ok(Tokenize::encode(self, text, None, usize::MAX)?.ids)
+    }
+
+    /// The pieces of a text with the special tokens of the model: `["[CLS]", "em", "##bed", "[SEP]"]`.
+    ///
+    /// # Errors
+    /// As [`ids`](Self::ids).
+    pub fn pieces(&self, text: &str) -> Result<Vec<String>> {
+        Ok(Tokenize::tokens(self, &self.ids(text)?))
+    }
+
+    /// The text of some ids, special tokens included.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        Tokenize::decode(self, ids)
+    }
+
     /// Its approximate size in bytes: the vocabulary, by token and by id.
     pub fn bytes(&self) -> usize {
         *self.inner.bytes.get_or_init(|| {

@@ -233,6 +233,17 @@ pub struct Figure {
 }
 
 impl Diagnostic {
+    /// Whether a fix of it has edits, which a front end can apply.
+    pub fn has_edits(&self) -> bool {
+        self.fixes.iter().any(|fix| !fix.edits.is_empty())
+    }
+
+    /// Whether it is displayed as a card, so that the error of the cell needs not repeat it: a diagnostic of ours, or one of
+    /// rustc's with a fix that can be applied.
+    pub fn is_shown_as_card(&self) -> bool {
+        self.code.starts_with("SC") || self.has_edits()
+    }
+
     /// A diagnostic that has only a code and its one line.
     pub fn new(code: &str, severity: Severity, message: impl Into<String>) -> Self {
         Self {

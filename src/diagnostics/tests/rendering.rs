@@ -333,6 +333,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         example(ReplicasSaveNoMemory),
         example(LateDeviceConfiguration),
         example(VariableNotKept {
+            first: None,
             name: "double".into(),
             place: Some(Place::span(4, 10)),
             problem: "is a closure, and closures cannot live between cells".into(),

@@ -62,7 +62,11 @@ fn read(text: &str) -> Vec<Part> {
         let cell = body.split_once("```rust\n").expect("a case has a cell").1;
         let cell = cell.split("\n```").next().unwrap_or_default().to_owned();
         let error = body.lines().filter_map(|it| it.strip_prefix("- "));
-        let error = error.filter(|it| it.starts_with("rustc ") || it.starts_with("label "));
+        let error = error.filter(|it| {
+            ["rustc ", "label ", "also "]
+                .iter()
+                .any(|word| it.starts_with(word))
+        });
         let case = Case {
             cell,
             error: error.map(str::to_owned).collect(),
@@ -86,10 +90,16 @@ fn error_of(case: &Case) -> Diagnostic {
         .find(at)
         .unwrap_or_else(|| panic!("{at} in {}", case.cell));
     let label = case.error.get(1).and_then(|it| it.strip_prefix("label "));
+    let also = case.error.iter().filter_map(|it| it.strip_prefix("also `"));
+    let also = also.filter_map(|it| it.split_once("`: "));
     let found = Diagnostic::new(code, Severity::Error, message).label(
         Place::span(start, start + at.len()),
         label.unwrap_or_default(),
     );
+    let found = also.fold(found, |found, (at, text)| {
+        let start = case.cell.find(at).expect("a place of the cell");
+        found.label(Place::span(start, start + at.len()), text)
+    });
     match case.cell.split_once(") = ") {
         // The value of a pattern.
         Some((_, value)) if code == "E0308" => {

@@ -9,7 +9,7 @@ use evcxr::CompilationError;
 use stratoscope_compile::evcxr_contract as contract;
 use stratoscope_compile::generated;
 use stratoscope_diagnostics::rules::VariableNotKept;
-use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule};
+use stratoscope_diagnostics::{CellSpan, Diagnostic, Place, Rule, check};
 
 use super::closures;
 use stratoscope_cell_syntax::CellSyntax;
@@ -267,7 +267,15 @@ fn refuse(
     if !rewritten.bindings.iter().any(|binding| binding == name) {
         return None;
     }
-    let (problem, fixes) = obstacle.explanation(name, cell, variables);
+    let (problem, mut fixes) = obstacle.explanation(name, cell, variables);
+    let first = match obstacle {
+        Obstacle::Reference if !is_guard(name, cell) => check::owned(cell, name),
+        _ => None,
+    };
+    if first.is_some() {
+        // The same in words.
+        fixes.remove(0);
+    }
     let place = word_position(cell.code(), name).map(|start| {
         Place::Span(CellSpan {
             start,
@@ -279,6 +287,7 @@ fn refuse(
         place,
         problem,
         fixes,
+        first,
     };
     Some(rule.diagnostic())
 }

@@ -40,6 +40,7 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
     if let Some(plain) = in_plain_words(&message) {
         message = plain;
     }
+    let is_at_the_end = message.ends_with(END_OF_CELL);
     // What never returns has every type until there is none, and then `!`.
     let is_never = message.starts_with("the trait bound `!: IntoBundle` is not satisfied");
     if is_never {
@@ -49,32 +50,14 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
                 .to_owned();
     }
     let mut diagnostic = Diagnostic::new(code, Severity::Error, message);
-    let mut spanned: Vec<_> = error.spanned_messages().iter().collect();
-    spanned.sort_by_key(|message| !message.is_primary);
-    for message in spanned {
-        let Some(span) = message.span else { continue };
-        let range = rewritten.original_range(
-            (span.start_line, span.start_column),
-            (span.end_line, span.end_column),
-        );
-        let place = Place::Span(CellSpan {
-            start: range.start,
-            end: range.end,
-        });
-        // What only repeats the message is no label.
-        let text = without_paths(&message.label);
-        let text = if message.label.ends_with(&error.message()) || is_generated(&text) {
-            String::new()
-        } else {
-            text
-        };
-        let label = Label { place, text };
-        if !diagnostic.labels.contains(&label) {
-            diagnostic.labels.push(label);
-        }
-    }
+    diagnostic.labels = labels(error, rewritten);
     if diagnostic.labels.is_empty() {
         diagnostic.labels.extend(named_in(error, cell));
+    }
+    // What the kernel writes between two statements of the cell is no end of it.
+    if is_at_the_end && let Some(next) = behind(&diagnostic, cell) {
+        let message = diagnostic.message.trim_end_matches(END_OF_CELL);
+        diagnostic.message = format!("{message}found `{next}`");
     }
     if error
         .spanned_messages()
@@ -110,6 +93,36 @@ fn of_error(error: &CompilationError, rewritten: &Rewritten, cell: &str) -> Diag
         return diagnostic;
     }
     with_children(diagnostic, &error.json["children"], rewritten, cell)
+}
+
+/// The places that rustc marks in the cell, the first one first.
+fn labels(error: &CompilationError, rewritten: &Rewritten) -> Vec<Label> {
+    let mut labels = Vec::new();
+    let mut spanned: Vec<_> = error.spanned_messages().iter().collect();
+    spanned.sort_by_key(|message| !message.is_primary);
+    for message in spanned {
+        let Some(span) = message.span else { continue };
+        let range = rewritten.original_range(
+            (span.start_line, span.start_column),
+            (span.end_line, span.end_column),
+        );
+        let place = Place::Span(CellSpan {
+            start: range.start,
+            end: range.end,
+        });
+        // What only repeats the message is no label.
+        let text = without_paths(&message.label);
+        let text = if message.label.ends_with(&error.message()) || is_generated(&text) {
+            String::new()
+        } else {
+            text
+        };
+        let label = Label { place, text };
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
 }
 
 /// An error about a number of arguments without the underline of the function's name, which says nothing: that of the
@@ -276,7 +289,20 @@ fn in_plain_words(message: &str) -> Option<String> {
     let found = ["found reserved ", "found "]
         .iter()
         .find(|found| message.contains(&format!("{found}{end}")))?;
-    Some(message.replace(&format!("{found}{end}"), "found the end of the cell"))
+    Some(message.replace(&format!("{found}{end}"), END_OF_CELL))
+}
+
+const END_OF_CELL: &str = "found the end of the cell";
+
+/// The word of the cell behind the place of an error.
+fn behind<'a>(diagnostic: &Diagnostic, cell: &'a str) -> Option<&'a str> {
+    let Place::Span(span) = diagnostic.labels.first()?.place else {
+        return None;
+    };
+    let rest = cell.get(span.end..)?.trim_start();
+    let end = rest.find(|it: char| !(it.is_alphanumeric() || it == '_'));
+    let end = end.unwrap_or(rest.len());
+    (!rest.is_empty()).then(|| &rest[..end.max(rest.chars().next().map_or(0, char::len_utf8))])
 }
 
 /// What a `?` makes of an error in a cell, and in a cell that is only checked.

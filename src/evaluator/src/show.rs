@@ -35,6 +35,7 @@ pub fn diagnostic(
     diagnostic = diagnostic.in_profile(current.profile);
     check::resolve_at(&current.cell, &mut diagnostic, line);
     check::name_strategies(&current.cell, &mut diagnostic);
+    check::name_what_is_meant(&current.cell, &mut diagnostic);
     let diagnostic = check::Trial::new(&current.cell, &CellContext::default()).passed(diagnostic);
     let name = cell_name(current.number);
     let source = Source {

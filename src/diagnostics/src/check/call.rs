@@ -16,6 +16,7 @@ use crate::rules::{
 use crate::{CellSpan, Diagnostic, Place, Rule, Severity};
 use stratoscope_render::text;
 
+mod colons;
 mod names;
 mod operands;
 

@@ -4,9 +4,11 @@ use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use super::calls::{Found, span_of};
+use super::calls::{Found, Operand, span_of};
 use super::strategies::strategies_made_in;
-use super::{CellContext, habits, kind, outside_function, plain, suggest, wrong_type::wrong_type};
+use super::{
+    CellContext, habits, kind, outside_function, plain, slips, suggest, wrong_type::wrong_type,
+};
 use crate::arguments::Kind;
 use crate::rules::{
     InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
@@ -43,6 +45,7 @@ fn answer(cell: &Syntax, found: &Diagnostic, context: &CellContext) -> Option<Di
         _ => None,
     };
     ours.or_else(|| habits::answer(cell, found, span, context))
+        .or_else(|| slips::answer(cell, found, span, context))
 }
 
 /// Whether rustc says that a `?` stands in a function or a method that returns no `Result`. Closures and `async` blocks
@@ -111,17 +114,49 @@ fn of_a_method(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
     if is_of_another(&found, context, variable, &call.name) {
         return None;
     }
-    if call.name == "scope" && call.operands.is_empty() {
+    let takes_closure = call
+        .operands
+        .first()
+        .is_some_and(|it| it.text.contains("||"));
+    if call.name == "scope" && (call.operands.is_empty() || takes_closure) {
         let strategy = text::excerpt(&text[receiver.start..receiver.end], 40);
+        let edits = call
+            .operands
+            .first()
+            .and_then(|it| of_closure(text, receiver, it));
         let facts = InvalidScopeSyntax {
             place: Place::Span(span),
             written: format!("scope!({strategy}, {{ … }});"),
-            edits: Vec::new(),
+            edits: edits.unwrap_or_default(),
         };
         return Some(facts.diagnostic());
     }
     crate::arguments::call(&call.name)?;
     Some(plain::of_a_method(text, call, receiver))
+}
+
+/// The edits that make `scope!(strategy, { … })` of `strategy.scope(|| { … })`.
+fn of_closure(text: &str, receiver: CellSpan, operand: &Operand) -> Option<Vec<Edit>> {
+    let bars = operand.text.find("||")? + "||".len();
+    let start = operand.span.start + bars;
+    let inner = text.get(start..operand.span.end)?;
+    let start = start + inner.len() - inner.trim_start().len();
+    let is_block = text[start..].starts_with('{');
+    let strategy = &text[receiver.start..receiver.end];
+    let edit = |start: usize, end: usize, replacement: String| Edit {
+        place: Place::span(start, end),
+        replacement,
+    };
+    let open = if is_block { "" } else { "{ " };
+    let mut edits = vec![edit(
+        receiver.start,
+        start,
+        format!("scope!({strategy}, {open}"),
+    )];
+    if !is_block {
+        edits.push(edit(operand.span.end, operand.span.end, " }".to_owned()));
+    }
+    Some(edits)
 }
 
 /// Whether a method is that of a variable which is no model and no strategy, or may be one that the notebook defines.
@@ -162,7 +197,7 @@ fn without_result(cell: &Syntax, span: CellSpan) -> Option<Diagnostic> {
         what: what.to_owned(),
         place,
         function_place: Place::Span(span_of(function.sig.ident.span())),
-        fix: with_result(text, &function),
+        fix: with_result(cell, &function),
     };
     Some(facts.diagnostic())
 }
@@ -202,24 +237,19 @@ pub(super) fn function_around(cell: &Syntax, span: CellSpan) -> Option<syn::Impl
     functions.1
 }
 
+/// The type of the errors of a function that had none.
+const ERROR: &str = "Box<dyn std::error::Error>";
+
 /// The function as one that returns a `Result`; in words where more than its two ends would change.
-fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
-    const ERROR: &str = "Box<dyn std::error::Error>";
+fn with_result(cell: &Syntax, function: &syn::ImplItemFn) -> Fix {
+    let text = cell.text();
     let edit = |start: usize, end: usize, replacement: String| Edit {
         place: Place::span(start, end),
         replacement,
     };
     let name = &function.sig.ident;
     if let Some(value) = untyped_value(function) {
-        let CellSpan { start, end } = span_of(value.span());
-        let value = &text[start..end];
-        return Fix {
-            kind: crate::FixKind::Change,
-            title: format!(
-                "let `{name}` return a `Result` with the type of `{value}`: `-> Result<…, {ERROR}>`, and end with `Ok({value})`"
-            ),
-            edits: Vec::new(),
-        };
+        return with_type_of_value(cell, function, value);
     }
     let mut edits = Vec::new();
     let kind = match &function.sig.output {
@@ -278,6 +308,39 @@ fn with_result(text: &str, function: &syn::ImplItemFn) -> Fix {
         kind: crate::FixKind::Change,
         title,
         edits,
+    }
+}
+
+/// The function with a `Result` of the type of the value that it ends with, if the text shows that.
+fn with_type_of_value(cell: &Syntax, function: &syn::ImplItemFn, value: &syn::Expr) -> Fix {
+    let (text, name) = (cell.text(), &function.sig.ident);
+    let edit = |start: usize, end: usize, replacement: String| Edit {
+        place: Place::span(start, end),
+        replacement,
+    };
+    let CellSpan { start, end } = span_of(value.span());
+    let value = &text[start..end];
+    if let Some(of_type) = slips::type_returned(cell, value)
+        && !has_return(&function.block)
+    {
+        let at = span_of(function.sig.paren_token.span.close()).end;
+        return Fix {
+            kind: crate::FixKind::Change,
+            title: format!(
+                "let `{name}` return a `Result`: `-> Result<{of_type}, {ERROR}>`, and end with `Ok({value})`"
+            ),
+            edits: vec![
+                edit(at, at, format!(" -> Result<{of_type}, {ERROR}>")),
+                edit(start, end, format!("Ok({value})")),
+            ],
+        };
+    }
+    Fix {
+        kind: crate::FixKind::Change,
+        title: format!(
+            "let `{name}` return a `Result` with the type of `{value}`: `-> Result<…, {ERROR}>`, and end with `Ok({value})`"
+        ),
+        edits: Vec::new(),
     }
 }
 

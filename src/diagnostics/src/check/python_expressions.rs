@@ -1,6 +1,7 @@
 //! Expressions of Python in a cell that is Rust otherwise: `[x * x for x in v]`, `lambda x: x + 1`, `a if b else c`,
 //! `v[1:3]`.
 
+use super::CellContext;
 use super::syntax::is_rust;
 use crate::render::apply;
 use crate::rules::PythonSpelling;
@@ -15,32 +16,35 @@ struct Rewritten {
 }
 
 /// SC0127 for the first expression, if the cell is Rust without it. In `code` texts and comments are blank.
-pub(super) fn answer(text: &str, code: &str) -> Option<Diagnostic> {
+pub(super) fn answer(text: &str, code: &str, context: &CellContext) -> Option<Diagnostic> {
     // A line of Python has no `;`, and no `let`.
     if !code.contains(';') && !code.contains("let ") {
         return None;
     }
-    let found = [comprehension, lambda, condition, slice];
-    found.into_iter().find_map(|read| {
-        let Rewritten { span, rust, reason } = read(text, code)?;
-        let place = Place::Span(span);
-        let fix = Fix {
-            kind: FixKind::Change,
-            title: format!("write `{}`", text::excerpt(&rust, 76)),
-            edits: vec![Edit {
-                place: place.clone(),
-                replacement: rust,
-            }],
-        };
-        is_rust(&apply(text, &fix)?).then_some(())?;
-        let facts = PythonSpelling {
-            given: text::excerpt(&text[span.start..span.end], 60),
-            reason: reason.to_owned(),
-            places: vec![place],
-            fix,
-        };
-        Some(facts.diagnostic())
-    })
+    let index = slice(text, code, &|name| is_tensor(name, code, context));
+    let found = [comprehension, lambda, condition].into_iter();
+    let found = found.map(|read| read(text, code)).chain([index]);
+    found
+        .flatten()
+        .find_map(|Rewritten { span, rust, reason }| {
+            let place = Place::Span(span);
+            let fix = Fix {
+                kind: FixKind::Change,
+                title: format!("write `{}`", text::excerpt(&rust, 76)),
+                edits: vec![Edit {
+                    place: place.clone(),
+                    replacement: rust,
+                }],
+            };
+            is_rust(&apply(text, &fix)?).then_some(())?;
+            let facts = PythonSpelling {
+                given: text::excerpt(&text[span.start..span.end], 60),
+                reason: reason.to_owned(),
+                places: vec![place],
+                fix,
+            };
+            Some(facts.diagnostic())
+        })
 }
 
 /// Where a sign stands outside of brackets, from `start` on; the end of the brackets around it, or of the text, at the latest.
@@ -141,13 +145,26 @@ fn condition(text: &str, code: &str) -> Option<Rewritten> {
     })
 }
 
-/// `v[1:3]` of a list, `t[:, 0]` of a tensor.
-fn slice(text: &str, code: &str) -> Option<Rewritten> {
+/// Whether a name is a tensor of the notebook or of the cell.
+fn is_tensor(name: &str, code: &str, context: &CellContext) -> bool {
+    let of_notebook = context.variables.get(name);
+    let is_of_notebook = of_notebook.is_some_and(|it| it.contains("Tensor<"));
+    let made = [
+        format!("let {name} = Tensor::"),
+        format!("let mut {name} = Tensor::"),
+    ];
+    is_of_notebook || made.iter().any(|it| code.contains(it))
+}
+
+/// `v[1:3]` of a list, `t[:, 0]` and `t[0, 1]` of a tensor, `rows[0, 1]` of a list of rows.
+fn slice(text: &str, code: &str, is_tensor: &dyn Fn(&str) -> bool) -> Option<Rewritten> {
     let is_name = |it: char| it.is_alphanumeric() || it == '_';
     let open = code.match_indices('[').map(|(at, _)| at).find(|at| {
         let inside = &code[at + 1..end_of(code, at + 1, &[])];
         let is_of_a_name = code[..*at].ends_with(is_name);
-        is_of_a_name && inside.contains(':') && !inside.contains("::")
+        let is_range = inside.contains(':') && !inside.contains("::");
+        let is_list = inside.contains(',') && !inside.contains(['(', '{', ';']);
+        is_of_a_name && (is_range || is_list)
     })?;
     let close = end_of(code, open + 1, &[]);
     let name = &code[code[..open].trim_end_matches(is_name).len()..open];
@@ -168,7 +185,12 @@ fn slice(text: &str, code: &str) -> Option<Rewritten> {
         };
         Some(format!("{}..{}", place(from.trim()), place(to.trim())))
     };
-    let (rust, reason) = if let [part] = parts.as_slice() {
+    let is_a_tensor = is_tensor(name) || parts.len() > 1 && parts.iter().any(|it| it.contains(':'));
+    let (rust, reason) = if parts.len() > 1 && !is_a_tensor {
+        let indices: Vec<String> = parts.iter().map(|it| format!("[{it}]")).collect();
+        let reason = "a list of rows is indexed twice; a tensor has `slice`";
+        (format!("{name}{}", indices.concat()), reason)
+    } else if let ([part], false) = (parts.as_slice(), is_a_tensor) {
         let range = range(part, &format!("{name}.len()"))?;
         let reason = "a range is written with two dots; `to_vec()` makes a list of the part";
         (format!("{name}[{range}].to_vec()"), reason)
@@ -189,8 +211,14 @@ fn slice(text: &str, code: &str) -> Option<Rewritten> {
         };
         let ranges: Option<Vec<String>> = parts.iter().enumerate().map(of_dimension).collect();
         let reason = "`slice` takes a range for each dimension of a tensor";
+        let is_number = parts.iter().all(|it| !it.contains(':'));
+        let scalar = if is_number && parts.len() > 1 {
+            ".into_scalar::<f32>()"
+        } else {
+            ""
+        };
         (
-            format!("{name}.clone().slice([{}])", ranges?.join(", ")),
+            format!("{name}.clone().slice([{}]){scalar}", ranges?.join(", ")),
             reason,
         )
     };
@@ -215,6 +243,15 @@ mod tests {
                 "let m = t[:, 0];",
                 "let m = t.clone().slice([0..t.dims()[0], 0..1]);",
             ),
+            (
+                "let m = t[1:];",
+                "let m = t.clone().slice([1..t.dims()[0]]);",
+            ),
+            (
+                "let m = t[0, 1];",
+                "let m = t.clone().slice([0..1, 1..2]).into_scalar::<f32>();",
+            ),
+            ("let m = rows[0, 1];", "let m = rows[0][1];"),
             ("let w = v[1:3];", "let w = v[1..3].to_vec();"),
             ("let w = v[-2:];", "let w = v[v.len() - 2..].to_vec();"),
             (
@@ -235,7 +272,8 @@ mod tests {
                 "let a = if n > 3 { n } else { 0 };",
             ),
         ] {
-            let found = answer(text, text).expect("an expression of Python");
+            let context = CellContext::with_variables([("t", "stratoscope::prelude::Tensor<2>")]);
+            let found = answer(text, text, &context).expect("an expression of Python");
             assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
         }
         for text in [
@@ -243,7 +281,7 @@ mod tests {
             "x = [y for y in z]",
             "let a = if b { 1 } else { 2 }",
         ] {
-            assert_eq!(answer(text, text), None, "{text}");
+            assert_eq!(answer(text, text, &CellContext::default()), None, "{text}");
         }
     }
 }

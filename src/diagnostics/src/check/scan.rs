@@ -44,6 +44,22 @@ pub(super) fn closing(bracket: char) -> char {
     }
 }
 
+/// The brace that closes the one at `open`. Texts and comments are blank.
+pub(super) fn closing_brace(code: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, sign) in code[open..].char_indices() {
+        match sign {
+            '{' => depth += 1,
+            '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(open + at);
+        }
+    }
+    None
+}
+
 struct Scanner<'a> {
     text: &'a str,
     at: usize,

@@ -8,7 +8,7 @@ use syn::{Expr, Stmt};
 use super::calls::{Found, span_of};
 use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
-use super::{CellContext, find, python, python_expressions, shell};
+use super::{CellContext, find, python, python_expressions, shell, with_blocks};
 use crate::render::apply;
 use crate::rules::{PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
@@ -21,8 +21,9 @@ pub(super) fn explain(cell: &Syntax, context: &CellContext) -> Option<Diagnostic
     }
     let code = blank_everywhere(text);
     let seen = scan::scan(&code);
-    let expression = || python_expressions::answer(text, &seen.code);
-    if let Some(found) = shell::answer(&code).or_else(expression) {
+    let expression = || python_expressions::answer(text, &seen.code, context);
+    let block = || with_blocks::answer(text, &seen.code);
+    if let Some(found) = shell::answer(&code).or_else(block).or_else(expression) {
         return Some(found);
     }
     if let Some(line) = python::first_line(text, &seen) {

@@ -57,7 +57,7 @@ pub fn traceback(diagnostics: &[Diagnostic], source: &Source<'_>) -> Vec<String>
     };
     let (shown, others): (Vec<_>, Vec<_>) = diagnostics
         .iter()
-        .partition(|diagnostic| diagnostic.code.starts_with("SC"));
+        .partition(|diagnostic| diagnostic.is_shown_as_card());
     let mut codes: Vec<&str> = shown.iter().map(|shown| shown.code.as_str()).collect();
     codes.dedup();
     if !codes.is_empty() {

@@ -65,7 +65,15 @@ impl InvalidArgumentValue {
 
     /// What to write, where no value is near. What a value needs beside it is up to the caller.
     fn fix(&self) -> Option<String> {
-        (self.given != Self::NOT_SHOWN).then(|| format!("pass {}", self.expects))
+        let is_switch = matches!(self.given.as_str(), "true" | "false");
+        match self.argument.as_str() {
+            "early_stopping" if is_switch => Some(
+                "write after how many epochs without a better validation loss the run stops, as in `early_stopping = 3`; \
+                 it needs `validation_data`"
+                    .to_owned(),
+            ),
+            _ => (self.given != Self::NOT_SHOWN).then(|| format!("pass {}", self.expects)),
+        }
     }
 
     /// Why a rate that can be written is still no good one.

@@ -1,7 +1,7 @@
 //! SC1011 `variable-not-kept`.
 
 use crate::tensorflow;
-use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
+use crate::{Diagnostic, Fix, Place, Rule, RulePage, Severity, Stage};
 
 /// A variable whose type cannot live between cells.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct VariableNotKept {
     pub problem: String,
     /// What to type instead, best first.
     pub fixes: Vec<String>,
+    /// The best one where the text of the cell decides it, with its edits.
+    pub first: Option<Fix>,
 }
 
 impl Rule for VariableNotKept {
@@ -37,6 +39,7 @@ impl Rule for VariableNotKept {
         if let Some(place) = &self.place {
             diagnostic = diagnostic.label(place.clone(), "this variable");
         }
+        diagnostic.fixes.extend(self.first.clone());
         self.fixes
             .iter()
             .fold(diagnostic, |diagnostic, fix| diagnostic.fix(fix.clone()))

@@ -142,7 +142,7 @@ impl Engine {
                 Some(ours) => said.push(Said::Card(ours)),
                 None => {
                     let found = advice::with_its_crate(rustc_errors::at_the_arguments(found));
-                    said.push(Said::Text(trial.passed(found)));
+                    said.push(Said::of(trial.passed(found)));
                 }
             }
         }

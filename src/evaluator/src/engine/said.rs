@@ -11,6 +11,15 @@ pub(super) enum Said {
 }
 
 impl Said {
+    /// In rustc's words: on a card, where a fix has edits that a button can apply.
+    pub fn of(found: Diagnostic) -> Self {
+        if found.has_edits() {
+            Self::Card(found)
+        } else {
+            Self::Text(found)
+        }
+    }
+
     pub fn diagnostic(&self) -> &Diagnostic {
         match self {
             Self::Card(found) | Self::Text(found) => found,
@@ -18,8 +27,8 @@ impl Said {
     }
 }
 
-/// Drops what only follows from another mistake: the named arguments of a method that is not there, and the value of a function
-/// that is to return a `Result`.
+/// Drops what only follows from another mistake: the named arguments of a method that is not there, what rustc says of the values
+/// in a call that a fix writes again or of what stands behind it, and the value of a function that is to return a `Result`.
 pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
     let span_of = |found: &Diagnostic| match found.labels.first()?.place {
         Place::Span(span) => Some(span),
@@ -33,6 +42,7 @@ pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
             .collect()
     };
     let (unknown, is_to_return) = (spans_of("SC0130"), !spans_of("SC1014").is_empty());
+    let rewritten: Vec<CellSpan> = said.iter().flat_map(rewritten).collect();
     said.retain(|it| {
         let found = it.diagnostic();
         let is_inside = |span: CellSpan| {
@@ -40,9 +50,26 @@ pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
             around.any(|it| it.start <= span.start && span.end <= it.end)
         };
         let is_named = found.code == "SC0125" && span_of(found).is_some_and(is_inside);
+        let follows = |span: CellSpan| {
+            let mut around = rewritten.iter();
+            around.any(|it| it.start <= span.start && span.start <= it.end)
+        };
+        let is_of_rustc = !found.code.starts_with("SC") && span_of(found).is_some_and(follows);
         let is_unit = |it: &Label| it.text.starts_with("expected `()`");
         let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
-        !(is_named || is_to_return && is_returned)
+        !(is_named || is_of_rustc || is_to_return && is_returned)
     });
     said
+}
+
+/// The parts of the cell that the first fix of a card of ours writes again.
+fn rewritten(said: &Said) -> Vec<CellSpan> {
+    let found = said.diagnostic();
+    let is_ours = matches!(found.code.as_str(), "SC0126" | "SC0130");
+    let edits = found.fixes.first().map_or(&[][..], |fix| &fix.edits);
+    let spans = edits.iter().filter_map(|edit| match edit.place {
+        Place::Span(span) if is_ours && span.start < span.end => Some(span),
+        _ => None,
+    });
+    spans.collect()
 }

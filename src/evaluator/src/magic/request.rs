@@ -162,6 +162,12 @@ impl Magic {
             "history" | "hist" => Self::History(HistoryRequest::of(operand)?),
             "doc" => Self::inspect(operand),
             "help" => Self::Help,
+            "load_ext" | "reload_ext" if wrong::is_known(operand) => {
+                return Err(Invalid::new(
+                    UNKNOWN,
+                    wrong::unknown(&format!("%{operand}")),
+                ));
+            }
             _ => return Err(Invalid::new(UNKNOWN, wrong::unknown(&title))),
         })
     }

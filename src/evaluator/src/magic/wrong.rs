@@ -61,11 +61,16 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("system", "`!COMMAND` runs a command, `%%bash` a cell"),
     (
         "tensorboard",
-        "`TensorBoard(\"logs\")` as a callback writes its files, and `!tensorboard --logdir logs` shows them",
+        "`callbacks = [TensorBoard::new(\"logs\")?]` in `fit!` writes its files, and `!tensorboard --logdir logs` shows them",
     ),
     ("writefile", "`%save FILE 3` writes cell 3"),
     ("xmode", "`%why` shows the last error once more"),
 ];
+
+/// Whether a magic of IPython has an answer of its own, by its bare name: an extension brings one of its name.
+pub fn is_known(bare: &str) -> bool {
+    ELSEWHERE.iter().any(|(other, _)| *other == bare)
+}
 
 /// Why there is no such magic, and which one may be meant. `given` is its name with its `%`.
 pub fn unknown(given: &str) -> String {

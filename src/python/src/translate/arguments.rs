@@ -98,6 +98,9 @@ pub(crate) fn without_effect(name: &str, value: &Value) -> Option<&'static str> 
         ("reshuffle_each_iteration", Kind::Bool(true)) => {
             Some("`fit!` shuffles in a new order in every epoch")
         }
+        ("reshuffle_each_iteration", Kind::Bool(false)) => {
+            Some("`fit!` shuffles in a new order in every epoch, unless it has `shuffle = false`")
+        }
         ("dtype", _) if is_float(value) => Some("numbers are float32"),
         _ => IDLE
             .iter()

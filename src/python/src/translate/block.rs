@@ -74,6 +74,7 @@ impl Translator<'_> {
 
     /// What a statement that is not translated would have made is missing from here on.
     fn fail(&mut self, statement: &Statement, before: usize, why: Why) {
+        let is_by_hand = matches!(&statement.kind, StatementKind::For(_, _, body) if self.tape_in(body).is_some());
         let is_comment = |line: &Line| {
             let is_of_us = ["// Not translated, ", "// SC0"]
                 .iter()
@@ -91,6 +92,9 @@ impl Translator<'_> {
         }
         self.translation.lines.extend(kept);
         self.skip_comments(statement.span.end);
+        if is_by_hand {
+            self.leave_parts(statement);
+        }
         self.leave(statement.span, why);
         self.miss(statement);
         self.miss_compiles(statement);

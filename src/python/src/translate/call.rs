@@ -4,6 +4,7 @@ use super::arguments::{is_float, is_int, see_whole};
 use super::callback::folder;
 use super::number::Typed;
 use super::pretrained::{POINTER, is_config};
+use super::reasons::of_numpy;
 use super::source::Loaded;
 use super::steps::SPLIT;
 use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
@@ -223,12 +224,7 @@ impl Translator<'_> {
                  the run"
                     .to_owned()
             }
-            "numpy" if full.ends_with(".argmax") => {
-                "predictions have their classes: `model.predict(…)?.labels()`".to_owned()
-            }
-            "numpy" => "there is no numpy here; `make_classification(rows, features, classes, seed)?` and \
-                        `make_regression(rows, features, seed)?` make data to try"
-                .to_owned(),
+            "numpy" => of_numpy(full),
             "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
             "pandas" => "there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file, `csv_with` names its columns".to_owned(),
             "keras" if full.starts_with("keras.datasets.") => {
@@ -333,6 +329,10 @@ impl Translator<'_> {
                     object.name().and_then(|name| self.things.get(name))
                 {
                     self.value(object)?;
+                }
+                // What cannot be made is the cause, not what is done with it.
+                if let (Some(inner), Some(full)) = (object.call(), self.names.called(object)) {
+                    self.made_by_library(object, &full, inner)?;
                 }
                 Err(format!("`.{method}(…)` has no counterpart here"))
             }

@@ -3,6 +3,7 @@
 use stratoscope_diagnostics::CellSpan;
 
 use super::arguments::without_effect;
+use super::reasons::callback_not_here;
 use super::thing::{CallbackKind, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
@@ -54,15 +55,8 @@ impl Translator<'_> {
             }
             "CSVLogger" => self.log("CsvLogger", "filename", None, call),
             "TensorBoard" => self.log("TensorBoard", "log_dir", Some("logs"), call),
-            "ReduceLROnPlateau" | "LearningRateScheduler" => Err(format!(
-                "there is no `{name}` here, and the learning rate stays what the optimizer sets; a schedule is given to the \
-                 optimizer, such as `warmup_linear(5e-5, 0.1)`"
-            )),
-            "LambdaCallback" => Err(
-                "a function is a callback by itself here: `on_epoch_end(|epoch| …)` is called after each epoch"
-                    .to_owned(),
-            ),
-            other => Err(format!("there is no callback `{other}` here")),
+            other => Err(callback_not_here(other)
+                .unwrap_or_else(|| format!("there is no callback `{other}` here"))),
         }
     }
 
@@ -271,13 +265,24 @@ impl Translator<'_> {
             };
             match found {
                 Ok(kind) => kinds.push(kind),
-                Err(why) => self.leave(value.span, why),
+                Err(why) => {
+                    self.leave(value.span, why);
+                    self.leave_arguments_of(value);
+                }
             }
         }
         kinds
     }
 
     fn called_callback(&mut self, value: &Value) -> Result<CallbackKind, Why> {
+        // What Keras has and this product has not is the cause, whatever it is given.
+        let full = self.names.called(value).unwrap_or_default();
+        if let Some(why) = full
+            .strip_prefix("keras.callbacks.")
+            .and_then(callback_not_here)
+        {
+            return Err(why);
+        }
         let mut missing = None;
         value.visit(&mut |inner| {
             missing = missing

@@ -3,6 +3,7 @@
 use stratoscope_diagnostics::arguments::{self, COMPILE};
 use stratoscope_diagnostics::{CellSpan, Diagnostic};
 
+use super::arguments::see_whole;
 use super::thing::{Compiled, LossFacts, ModelFacts, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Keyword, Kind, Value};
@@ -263,6 +264,7 @@ impl Translator<'_> {
     /// An argument that is left out.
     pub(crate) fn leave_argument(&mut self, keyword: &Keyword, why: String) {
         self.leave(keyword.span, why);
+        see_whole(&keyword.value);
     }
 
     /// SC0201: a model that was made outside of the scope of a strategy that exists.

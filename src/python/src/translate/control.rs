@@ -199,16 +199,55 @@ impl Translator<'_> {
                 ))
             }
             (Some(name), _, _) => {
-                let kind = self.kind_of_items(items);
+                let numbers = self.numbers(items);
+                let kind = numbers.unwrap_or_else(|| self.kind_of_items(items));
                 let list = self.iterable(items)?;
+                if numbers.is_some() {
+                    // Numbers are copied: what they are given to takes no reference.
+                    let list = list
+                        .strip_prefix("vec!")
+                        .map_or_else(|| format!("{list}.iter().copied()"), str::to_owned);
+                    return Ok((text::name(name), list, vec![(name.to_owned(), kind)]));
+                }
                 Ok((
                     text::name(name),
                     format!("&{list}"),
                     vec![(name.to_owned(), kind)],
                 ))
             }
-            _ => Err("this loop is not translated".to_owned()),
+            _ => Err(self.of_loop(items)),
         }
+    }
+
+    /// The numbers of a loop over a list that is written out, or of one whose line has nothing but numbers.
+    fn numbers(&self, items: &Value) -> Option<Type> {
+        let of_number = |it: &Value| match it.kind {
+            Kind::Int(_) => Some(Type::Int),
+            Kind::Float(_) => Some(Type::Float),
+            _ => None,
+        };
+        if let Some(name) = items.name() {
+            let begin = format!("let {} = vec![", text::name(name));
+            let mut lines = self.translation.lines.iter().rev();
+            let inside = lines.find_map(|it| {
+                // A comment may stand behind it.
+                let code = it.text.split(" // ").next()?;
+                code.strip_prefix(&begin)?.strip_suffix("];")
+            })?;
+            let mut values = inside.split(", ");
+            let is_float = values
+                .clone()
+                .all(|it| it.parse::<f64>().is_ok() && it.contains(['.', 'e']));
+            let is_int = values.all(|it| it.parse::<i64>().is_ok());
+            return match (is_float, is_int) {
+                (true, _) => Some(Type::Float),
+                (_, true) => Some(Type::Int),
+                _ => None,
+            };
+        }
+        let mut kinds = items.elements()?.iter().map(of_number);
+        let first = kinds.next()??;
+        kinds.all(|it| it == Some(first)).then_some(first)
     }
 
     fn iterable(&mut self, items: &Value) -> Result<String, Why> {
@@ -221,7 +260,7 @@ impl Translator<'_> {
         };
         match is_list {
             true => self.value(items),
-            false => Err("it goes over something that is no list of the cell".to_owned()),
+            false => Err(self.of_loop(items)),
         }
     }
 

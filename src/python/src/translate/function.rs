@@ -3,6 +3,7 @@
 use stratoscope_diagnostics::CellSpan;
 
 use super::number::Type;
+use super::reasons::of_class;
 use super::thing::{ModelFacts, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Class, Function, Kind, Statement, StatementKind, Value, each_value};
@@ -25,6 +26,7 @@ impl Translator<'_> {
             return Err("a function of Rust has a fixed list of arguments".to_owned());
         }
         if let Some(tape) = self.tape_in(&it.body) {
+            self.note_part(it, span);
             self.skip_comments(span.end);
             self.used_bodies(&it.body);
             self.bodies.insert(it.name.clone(), span);
@@ -184,7 +186,9 @@ impl Translator<'_> {
                 known => known,
             };
             if kind == Type::Unknown {
-                return Err(format!("the type of its argument `{name}` is not known"));
+                return Err(format!(
+                    "a function is translated where it builds a model; what its argument `{name}` is, the text does not say"
+                ));
             }
             if default.is_some() {
                 self.note(
@@ -256,9 +260,12 @@ impl Translator<'_> {
             .iter()
             .any(|base| self.names.full(base).as_deref() == Some("keras.Model"));
         if !is_model {
-            return Err(
-                "a class is translated where it is a subclass of `Model` with layers".to_owned(),
-            );
+            let bases: Vec<String> = it
+                .bases
+                .iter()
+                .filter_map(|base| self.names.full(base))
+                .collect();
+            return Err(of_class(it, &bases));
         }
         let method = |name: &str| {
             it.body.iter().find_map(|statement| match &statement.kind {

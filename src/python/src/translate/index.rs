@@ -7,6 +7,38 @@ use super::{Translator, Why};
 use crate::model::{Kind, Value};
 
 impl Translator<'_> {
+    /// Whether a value is a list of floats: the values of a history, or a list of them that is written out.
+    pub(crate) fn are_floats(&self, value: &Value) -> bool {
+        match &value.kind {
+            Kind::Index(object, name) => {
+                let is_history = |it: &Value| {
+                    it.name()
+                        .is_some_and(|it| matches!(self.things.get(it), Some(Thing::History)))
+                };
+                let of_run = match &object.kind {
+                    Kind::Attribute(run, history) if history == "history" => is_history(run),
+                    _ => false,
+                };
+                of_run && name.text().is_some()
+            }
+            Kind::List(values) => {
+                !values.is_empty() && values.iter().all(|it| matches!(it.kind, Kind::Float(_)))
+            }
+            _ => false,
+        }
+    }
+
+    /// `max(values)`, `min(values)` and `sum(values)` of floats.
+    pub(crate) fn reduced(&mut self, name: &str, values: &Value) -> Result<Typed, Why> {
+        let list = self.value(values)?;
+        let rust = match name {
+            "max" => format!("{list}.iter().copied().fold(f64::NEG_INFINITY, f64::max)"),
+            "min" => format!("{list}.iter().copied().fold(f64::INFINITY, f64::min)"),
+            _ => format!("{list}.iter().sum::<f64>()"),
+        };
+        Ok(Typed::new(rust, Type::Float))
+    }
+
     /// `object[index]`.
     pub(crate) fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
         if let Some(values) = self.of_history(object, index)? {

@@ -23,6 +23,7 @@ mod number;
 mod optimizer;
 mod options;
 mod pretrained;
+mod reasons;
 mod source;
 mod steps;
 mod strategy;
@@ -91,6 +92,8 @@ pub(crate) struct Translator<'a> {
     inlined: Vec<String>,
     /// Functions that were not called yet and whose statements would stand where they are.
     bodies: BTreeMap<String, CellSpan>,
+    /// All such functions, and those with a step by hand.
+    parts: BTreeMap<String, reasons::Part>,
     /// How many such calls there were.
     inlinings: usize,
     comments: Vec<CellSpan>,
@@ -131,6 +134,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         ended: BTreeSet::new(),
         inlined: Vec::new(),
         bodies: BTreeMap::new(),
+        parts: BTreeMap::new(),
         inlinings: 0,
         comments: program.comments.clone(),
         next_comment: 0,
@@ -142,6 +146,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     translator.translation.is_keras = translator.is_keras(statements);
     translator.block(statements);
     translator.unused_bodies();
+    translator.empty_lists();
     translator.rest_of_comments();
     translator.translation
 }

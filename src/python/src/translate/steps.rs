@@ -191,9 +191,10 @@ impl Translator<'_> {
         if let Some(size) = given("batch_size") {
             data.batch = Some(self.size_of_batch(size)?);
         }
-        for name in ["columns", "dataset"] {
-            given(name);
+        if let Some(columns) = given("columns") {
+            self.idle(columns.span, COLUMNS);
         }
+        given("dataset");
         match given("shuffle").map(|it| &it.kind) {
             Some(Kind::Bool(shuffle)) => data.shuffle = Some(*shuffle),
             Some(_) => return Err("`shuffle` is `True` or `False` here".to_owned()),

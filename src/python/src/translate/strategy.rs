@@ -63,7 +63,14 @@ impl Translator<'_> {
         if let Some(ops) = call.keyword("cross_device_ops") {
             let full = self.names.called(&ops.value).unwrap_or_default();
             let pattern = match full.rsplit('.').next().unwrap_or_default() {
-                "NcclAllReduce" => "Ring",
+                "NcclAllReduce" => {
+                    self.note(
+                        ops.span,
+                        "`NcclAllReduce` is a ring here: the gradients are added by stratoscope itself, and NCCL adds those of worker \
+                         processes only",
+                    );
+                    "Ring"
+                }
                 "HierarchicalCopyAllReduce" => "Tree",
                 "ReductionToOneDevice" => "Centralized",
                 _ => return Err("its `cross_device_ops` has no counterpart".to_owned()),

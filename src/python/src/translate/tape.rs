@@ -25,6 +25,8 @@ pub(crate) struct Tape {
     pub clip: Option<(&'static str, Value)>,
     /// Metrics that are updated in it.
     pub metrics: Vec<Value>,
+    /// Calls that make one number of the losses of a batch, and whether that is their mean.
+    pub reductions: Vec<(CellSpan, bool)>,
 }
 
 /// The loss of a step.
@@ -75,6 +77,7 @@ impl Translator<'_> {
             optimizer: None,
             clip: None,
             metrics: Vec::new(),
+            reductions: Vec::new(),
         };
         let mut target = None;
         let (clip, metrics) = (&mut step.clip, &mut step.metrics);
@@ -117,6 +120,19 @@ impl Translator<'_> {
             };
             if let Some(call) = value.call().filter(is_model) {
                 *model = model.take().or(Some(call.function.clone()));
+            }
+        });
+        let reductions = &mut step.reductions;
+        each_value(inside, &mut |value| {
+            let full = value
+                .call()
+                .and_then(|call| self.names.full(&call.function))
+                .unwrap_or_default();
+            if let "tensorflow.reduce_mean"
+            | "tensorflow.reduce_sum"
+            | "tensorflow.math.reduce_mean" = full.as_str()
+            {
+                reductions.push((value.span, full.ends_with("mean")));
             }
         });
         if let Some(target) = target {

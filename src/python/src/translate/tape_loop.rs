@@ -17,6 +17,34 @@ impl Translator<'_> {
         body: &[Statement],
         tape: Tape,
     ) -> Result<(), Why> {
+        let reductions = tape.reductions.clone();
+        let written = self.steps_by_hand(statement, items, body, tape);
+        match written {
+            Ok(()) => {
+                for (span, is_mean) in reductions {
+                    if is_mean {
+                        self.idle(span, "`fit!` averages the loss over the batch");
+                    } else {
+                        self.leave(
+                            span,
+                            "`fit!` averages the loss over the batch: a sum has larger gradients",
+                        );
+                    }
+                }
+                self.used_parts(body);
+                Ok(())
+            }
+            Err(why) => Err(self.cause_of_loop(body, why)),
+        }
+    }
+
+    fn steps_by_hand(
+        &mut self,
+        statement: &Statement,
+        items: &Value,
+        body: &[Statement],
+        tape: Tape,
+    ) -> Result<(), Why> {
         let span = statement.span;
         // What the rules find is found whether or not the loop can be written.
         let sum = accumulation(body, &tape);

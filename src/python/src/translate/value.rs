@@ -221,6 +221,12 @@ impl Translator<'_> {
                     _ => Err("the type of its value is not known from the cell".to_owned()),
                 }
             }
+            ("max" | "min" | "sum", [of])
+                if !is_own && call.keywords.is_empty() && self.are_floats(of) =>
+            {
+                call.see_all();
+                self.reduced(name, of)
+            }
             ("str", [of]) if !is_own => {
                 let of = self.typed(of)?;
                 Ok(Typed::new(

@@ -112,6 +112,7 @@ impl Translator<'_> {
                 StatementKind::Function(it) => missing.push(it.name.clone()),
                 StatementKind::Class(it) => missing.push(it.name.clone()),
                 StatementKind::Expression(value) => {
+                    missing.extend(self.filled_by(value));
                     let model = value.method("add").and_then(|(object, _)| object.name());
                     let is_begun =
                         |name: &&str| matches!(self.things.get(*name), Some(Thing::Layers(..)));

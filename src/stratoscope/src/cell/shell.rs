@@ -128,6 +128,9 @@ pub fn environment(asked: &str) {
             // The next use of the default device decides anew.
             choice::reconsider();
         }
+    } else if let Some((name, value)) = asked.split_once(char::is_whitespace) {
+        // As in IPython: `%env NAME value`.
+        environment(&format!("{name}={}", value.trim()));
     } else if asked.is_empty() {
         for (name, value) in std::env::vars_os() {
             println!("{}={}", name.to_string_lossy(), value.to_string_lossy());

@@ -17,19 +17,37 @@ impl<const D: usize, K: kind::Basic> IntoBundle for Tensor<D, K> {
     }
 }
 
+impl IntoBundle for TensorData {
+    fn bundle(&self) -> MimeBundle {
+        plain(described(self, "TensorData", ""))
+    }
+}
+
+/// A variable of a model with its name, as `variables()` returns it.
+impl IntoBundle for (String, TensorData) {
+    fn bundle(&self) -> MimeBundle {
+        plain(described(&self.1, &self.0, ""))
+    }
+}
+
 /// Not generic: compiled once, in the facade.
 fn describe(data: &TensorData, device: &str) -> MimeBundle {
+    plain(described(data, "Tensor", &format!(" on {device}")))
+}
+
+/// The name, the shape and the type in a line, then the numbers.
+fn described(data: &TensorData, name: &str, device: &str) -> String {
     let shape: Vec<usize> = data.shape().to_vec();
     let dtype = format!("{:?}", data.dtype()).to_lowercase();
     let values: Vec<f64> = data.iter::<f64>().collect();
     let is_whole = !dtype.starts_with('f') && !dtype.starts_with("bf");
-    let mut text = format!("Tensor {shape:?} {dtype} on {device}\n");
+    let mut text = format!("{name} {shape:?} {dtype}{device}\n");
     if !dtype.starts_with("bool") {
         text += &statistics(&values);
     }
     let mut position = 0;
     corner(&shape, &values, &mut position, 0, is_whole, &mut text);
-    plain(text.trim_end())
+    text.trim_end().to_owned()
 }
 
 /// The statistics in one line. NaN values are counted and left out of the rest.

@@ -37,27 +37,7 @@ impl Checker<'_> {
                     };
                     self.found(Vec::new(), facts.diagnostic());
                 }
-                Slip::Colon { argument, sign } => {
-                    let given = &parsed.call.arguments[*argument];
-                    // Only the sign: what stands around it stays.
-                    let spaced = self.text[..sign.start].ends_with(char::is_whitespace);
-                    let replacement = if spaced { "=" } else { " =" };
-                    let facts = ArgumentNotNamed {
-                        call: parsed.call.name.clone(),
-                        given: Unnamed::Colon(given.name.clone()),
-                        place: Place::Span(given.span),
-                        fix: Fix {
-                            kind: crate::FixKind::Change,
-                            title: written(&given.name, &given.value),
-                            edits: vec![Edit {
-                                place: Place::Span(*sign),
-                                replacement: replacement.to_owned(),
-                            }],
-                        },
-                        arguments: Vec::new(),
-                    };
-                    self.found(vec![*argument], facts.diagnostic());
-                }
+                Slip::Colon { argument, .. } => self.colon(*argument),
                 Slip::Unnamed(operand, tokens) => self.unnamed(operand, tokens),
             }
         }

@@ -55,7 +55,14 @@ impl Parts<'_> {
             "index" => return Some(usage.index.as_ref()?.0.clone()),
             "value" => usage.assigned.as_ref()?.0.clone(),
             "next" => {
-                let next = usage.next.as_ref()?;
+                // `{next}` of what is called itself is its own first value.
+                let Some(next) = usage
+                    .next
+                    .as_ref()
+                    .filter(|it| it.call.is_some() || it.index.is_some())
+                else {
+                    return values?.first().cloned();
+                };
                 let call = next.call.as_ref().and_then(|(values, _)| values.first());
                 call.or(next.index.as_ref().map(|(value, _)| value))?
                     .clone()

@@ -22,7 +22,7 @@ use self::fill::Parts;
 use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
 use super::plain::Plain;
-use super::{CellContext, fixed};
+use super::{CellContext, fixed, slips};
 use crate::rules::NameOfAnotherLibrary;
 use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
 use stratoscope_cell_syntax::Syntax;
@@ -172,7 +172,7 @@ fn subject(
         "E0599" if message.contains("associated") => of_value(after(" found for ")),
         "E0599" if message.contains(" is not an iterator") => of_value(after("")),
         "E0599" => of_value(after(" found for ").or_else(|| after(" exists for "))),
-        "E0609" => of_value(after(" on type ")),
+        "E0609" | "E0615" => of_value(after(" on type ")),
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
         "E0277" if message.starts_with("the type `str` cannot be indexed") => of_value(after("")),
@@ -180,7 +180,6 @@ fn subject(
         _ if message.starts_with("negative integers cannot be used to index on") => {
             of_value(after(" on a "))
         }
-        "E0277" if name == "sort" => Some((Subject::Of(of_values::LIST), None)),
         "E0308" if is_pair_of(found, "Evaluation") => {
             Some((Subject::Of(of_models::EVALUATION), None))
         }
@@ -245,6 +244,7 @@ fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "History" => of_models::HISTORY,
         "Evaluation" => of_models::EVALUATION,
         "Predictions" => of_models::PREDICTIONS,
+        "BertTokenizer" => of_models::TOKENIZER,
         "Dataset" => of_data::DATASET,
         "Vec" | "VecDeque" => of_values::LIST,
         "String" | "str" => of_values::TEXT,
@@ -320,9 +320,31 @@ fn row(habits: &'static [Habit], form: &str) -> Option<&'static Habit> {
 fn matching(habits: &'static [Habit], usage: &Usage) -> Option<(Form, &'static Habit)> {
     let prefix = if usage.path.is_empty() { "" } else { "::" };
     usage.forms().into_iter().find_map(|form| {
-        let habit = row(habits, &format!("{prefix}{}", form.text))?;
+        let of_loop = || row(habits, &format!("in {}", form.text)).filter(|_| usage.is_iterated);
+        let habit = of_loop().or_else(|| row(habits, &format!("{prefix}{}", form.text)))?;
         Some((form, habit))
     })
+}
+
+/// What else the cell needs with the edit: the type for a `collect` around it, and the `mut` of a list that it changes.
+fn also_needed(cell: &Syntax, usage: &Usage, edit: &Edit, parts: &Parts<'_>) -> Vec<Edit> {
+    const CHANGES: [&str; 5] = [".push(", ".push_str(", ".remove(", ".sort_by(", ".extend("];
+    let Place::Span(span) = edit.place else {
+        return Vec::new();
+    };
+    let is_within = |other: &Edit| matches!(other.place, Place::Span(it) if it.end < span.start || span.end < it.start);
+    let list = slips::list_around(cell, span).filter(is_within);
+    let receiver = usage
+        .receiver
+        .and_then(|it| parts.text.get(it.start..it.end));
+    let changes = receiver.is_some_and(|it| {
+        let rest = edit.replacement.strip_prefix(it).unwrap_or_default();
+        CHANGES.iter().any(|method| rest.starts_with(method))
+    });
+    let mutable = receiver
+        .filter(|_| changes)
+        .and_then(|name| slips::without_mut(cell, name, span.start));
+    list.into_iter().chain(mutable).collect()
 }
 
 fn finding(
@@ -356,7 +378,11 @@ fn finding(
                 replacement,
             };
             match (parts.cell, context) {
-                (Some(cell), Some(context)) => fixed::tried(cell, vec![edit], context),
+                (Some(cell), Some(context)) => {
+                    let also = also_needed(cell, usage, &edit, parts);
+                    let all = std::iter::once(edit).chain(also).collect();
+                    fixed::tried(cell, all, context)
+                }
                 _ => vec![edit],
             }
         }

@@ -5,7 +5,7 @@ use super::of_paths::{MODULES, Module};
 use super::of_types::TYPES;
 use super::usage::{Form, Usage, kind_of_literal};
 use super::{finding, fixed, matching};
-use crate::check::CellContext;
+use crate::check::{CellContext, slips};
 use crate::rules::NameOfAnotherLibrary;
 use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
@@ -151,7 +151,13 @@ pub(super) fn mathematics(parts: &Parts<'_>, context: &CellContext) -> Option<Di
     let written = match kind_of_literal(value) {
         Some("1.0") => format!("f64::{method}({{0}})"),
         Some("1") => format!("f64::{method}({value}.0)"),
-        _ => format!("{{0}}.{method}()"),
+        _ => match parts.cell {
+            // The type of what an iterator lends may still be open.
+            Some(cell) if slips::is_borrowed(cell, value, usage.named) => {
+                format!("f64::{method}(*{{0}})")
+            }
+            _ => format!("{{0}}.{method}()"),
+        },
     };
     let form = Form {
         text: String::new(),

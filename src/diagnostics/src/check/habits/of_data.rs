@@ -4,6 +4,16 @@ use super::Habit;
 
 pub(super) const DATASET: &[Habit] = &[
     Habit(
+        "in batch(_)",
+        "{it}.examples.chunks({0})",
+        "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size = {0}`; `chunks` goes through the examples in parts",
+    ),
+    Habit(
+        "batch(_) | padded_batch(_)",
+        "~fit!(…, {it}, batch_size = {0})?",
+        "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size`; `examples.chunks({0})` are its parts",
+    ),
+    Habit(
         "batch(..) | batch_size | batch_size = _ | unbatch() | padded_batch(..)",
         "~fit!(…, {it}, batch_size = 32)?",
         "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size`",

@@ -8,7 +8,60 @@ pub(super) const SPARSE_LOSS: &[Habit] = &[Habit(
     "both losses take class numbers here, and the categorical one can smooth them",
 )];
 
+pub(super) const TOKENIZER: &[Habit] = &[
+    Habit(
+        "encode(\"\") | encode(_) | encode(..)",
+        "{it}.ids({0})?",
+        "`ids` returns the ids of a text, special tokens included; `fit!` and `predict` take texts and encode them",
+    ),
+    Habit(
+        "tokenize(_) | tokenize(..)",
+        "{it}.pieces({0})?",
+        "`pieces` returns the pieces of a text, special tokens included",
+    ),
+    Habit(
+        "decode(_, _) | decode(..)",
+        "{it}.decode({0})",
+        "`decode` takes the ids: `decode(&ids)`",
+    ),
+    Habit(
+        "vocab_size | vocab | get_vocab() | model_max_length | pad_token | pad_token_id",
+        "~{it}.pieces(\"a text\")?",
+        "the vocabulary and the settings are in `tokenizer.json` of the checkpoint; `ids` and `pieces` show what becomes of a text",
+    ),
+    Habit(
+        "batch_encode_plus(..) | encode_plus(..) | pad(..) | batch_decode(..) | __call__(..)",
+        "~texts.iter().map(|text| {it}.ids(text)).collect::<Result<Vec<_>, _>>()?",
+        "`ids` encodes one text; `fit!`, `evaluate!` and `predict` take texts, encode, truncate and pad them",
+    ),
+];
+
 pub(super) const MODEL: &[Habit] = &[
+    Habit(
+        "tokenizer.encode(_) | tokenizer.encode(..) | tokenizer(\"\")",
+        "{it}.tokenizer().ids({next})?",
+        "a model has its tokenizer, and `ids` returns the ids of a text; `fit!` and `predict` take texts and encode them",
+    ),
+    Habit(
+        "tokenizer.tokenize(_) | tokenizer.tokenize(..)",
+        "{it}.tokenizer().pieces({next})?",
+        "a model has its tokenizer, and `pieces` returns the pieces of a text",
+    ),
+    Habit(
+        "tokenizer.decode(_) | tokenizer.decode(..)",
+        "{it}.tokenizer().decode({next})",
+        "a model has its tokenizer: `decode` takes the ids",
+    ),
+    Habit(
+        "tokenizer(_) | tokenizer(..)",
+        "~texts.iter().map(|text| {it}.tokenizer().ids(text)).collect::<Result<Vec<_>, _>>()?",
+        "`fit!`, `evaluate!` and `predict` take texts, encode, truncate and pad them; the length is `max_length` of `fit!`",
+    ),
+    Habit(
+        "tokenizer | tokenizer.",
+        "{it}.tokenizer()",
+        "a model has its tokenizer: `ids(text)?`, `pieces(text)?` and `decode(&ids)`",
+    ),
     Habit(
         "::new(..)",
         "~Sequential([Dense(8).activation(\"relu\").input_shape(4), Dense(3)])?",
@@ -341,7 +394,13 @@ pub(super) const PREDICTIONS: &[Habit] = &[
         "the number of predictions",
     ),
     Habit(
-        "numpy() | tolist() | to_numpy() | probabilities | probs | proba | logits | values | scores | softmax(..) | predictions",
+        "logits",
+        "~{it}.rows[0].probabilities",
+        "`predict` returns probabilities, after the softmax; the logits are not kept: `probability.ln()` differs from a logit by one number \
+           for all classes of a row",
+    ),
+    Habit(
+        "numpy() | tolist() | to_numpy() | probabilities | probs | proba | values | scores | softmax(..) | predictions",
         "{it}.rows.iter().map(|row| row.probabilities.clone()).collect::<Vec<_>>()",
         "each of `rows` has the probabilities of all classes",
     ),

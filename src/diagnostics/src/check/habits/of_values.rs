@@ -249,6 +249,16 @@ pub(super) const TEXT: &[Habit] = &[
 
 pub(super) const TENSOR: &[Habit] = &[
     Habit(
+        "[-1]",
+        "{it}.clone().narrow(0, {it}.dims()[0] - 1, 1)",
+        "`narrow` takes a part of a dimension: the dimension, the first place, how many",
+    ),
+    Habit(
+        "[_]",
+        "{it}.clone().narrow(0, {index}, 1)",
+        "`narrow` takes a part of a dimension: the dimension, the first place, how many; `slice` takes a range for each dimension",
+    ),
+    Habit(
         "numpy() | tolist() | to_vec() | data | values | array()",
         "{it}.to_data()",
         "the numbers of a tensor",

@@ -24,6 +24,8 @@ pub(super) struct Usage {
     pub index: Option<(String, usize)>,
     /// What is assigned to it, and where that ends.
     pub assigned: Option<(String, usize)>,
+    /// Whether a `for` goes over it.
+    pub is_iterated: bool,
     /// Whether a `?` follows the call or the index.
     pub is_tried: bool,
     /// Whether a dot follows.
@@ -227,7 +229,9 @@ fn read(text: &str, trees: &[TokenTree], index: usize, name: String) -> Usage {
     let span = span_of(trees[index].span());
     let begin = begin_of(trees, index);
     let start = span_of(trees[begin].span()).start;
+    let is_in = |it: &TokenTree| matches!(it, TokenTree::Ident(word) if *word == "in");
     let mut usage = Usage {
+        is_iterated: begin > 0 && is_in(&trees[begin - 1]),
         name,
         named: CellSpan {
             start,

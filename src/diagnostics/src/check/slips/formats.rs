@@ -1,0 +1,100 @@
+//! Python's formats in the texts of `println!` and `format!`: `{:.3f}`, `{n:d}`.
+
+use super::{Answer, Slip, edit};
+use crate::Edit;
+
+pub(super) fn answer(slip: &Slip) -> Option<Answer> {
+    let message = slip.message();
+    let is_format =
+        message.starts_with("unknown format trait") || message.starts_with("invalid format string");
+    if !is_format {
+        return None;
+    }
+    let edits = rewritten(slip.cell.text());
+    if edits.is_empty() {
+        return None;
+    }
+    Some(Answer::of(edits).why(
+        "Rust's formats have no letter for numbers and texts: `{:.3}` rounds, `{:>8}` aligns, `{:e}` has an exponent",
+    ))
+}
+
+/// The places of a text as Rust writes them.
+fn rewritten(text: &str) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text[at..].find('{') {
+        let start = at + open;
+        if text[start..].starts_with("{{") {
+            at = start + 2;
+            continue;
+        }
+        at = start + 1;
+        let Some(close) = text[at..].find(['{', '}', '\n', '"']) else {
+            break;
+        };
+        let end = at + close;
+        let inside = &text[at..end];
+        if text[end..].starts_with('}')
+            && let Some((name, format)) = inside.split_once(':')
+            && let Some(new) = of_rust(name, format)
+        {
+            edits.push(edit(at, end, new));
+        }
+        at = end;
+    }
+    edits
+}
+
+/// `:.3` for `:.3f`; `None` where it is Rust's already, or has no counterpart.
+fn of_rust(name: &str, format: &str) -> Option<String> {
+    let is_place = name.chars().all(|it| it.is_alphanumeric() || it == '_');
+    let shape = format.trim_end_matches(['d', 'f', 's', 'g', 'i', 'F', 'G', 'n']);
+    let shape = shape.replace(',', "");
+    let is_shape = shape
+        .chars()
+        .all(|it| it.is_ascii_digit() || ".<>^+# ".contains(it));
+    if !is_place || !is_shape || shape == format {
+        return None;
+    }
+    Some(if shape.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}:{shape}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::apply;
+    use crate::{Fix, FixKind};
+
+    #[test]
+    fn formats_lose_their_letters() {
+        for (text, expected) in [
+            (
+                "println!(\"{:.3f} {n:d} {x:>8.2f}\", a);",
+                "println!(\"{:.3} {n} {x:>8.2}\", a);",
+            ),
+            (
+                "println!(\"{:,} {:5s}\", a, b);",
+                "println!(\"{} {:5}\", a, b);",
+            ),
+        ] {
+            let fix = Fix {
+                kind: FixKind::Change,
+                title: String::new(),
+                edits: rewritten(text),
+            };
+            assert_eq!(apply(text, &fix).as_deref(), Some(expected));
+        }
+        for text in [
+            "println!(\"{:.2e} {:?} {{x:f}} {x}\", a);",
+            "struct A { x: f64 }",
+            "Loss { from_logits: true }",
+        ] {
+            assert_eq!(rewritten(text), Vec::new(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What an item of the cell lacks: a `derive`, an arm, an import with the `mut` of what it makes.
+
+use syn::spanned::Spanned;
+use syn::{Expr, Item, Stmt};
+
+use super::tree::{find, find_local, is_in, place};
+use super::{Answer, Slip, insert, without_mut};
+use crate::{Edit, Place};
+
+pub(super) fn answer(slip: &Slip) -> Option<Answer> {
+    match slip.code() {
+        "E0277" | "E0599" | "E0369" => without_derive(slip),
+        "E0004" => without_arm(slip),
+        "E0433" | "E0425" | "E0412" => collection(slip),
+        _ => None,
+    }
+}
+
+/// A type of the cell that cannot be printed, copied or compared.
+fn without_derive(slip: &Slip) -> Option<Answer> {
+    let message = slip.message();
+    let (wanted, of_type) = if let Some((of_type, rest)) = message.split_once("doesn't implement") {
+        (
+            rest.contains("Debug").then_some("Debug")?,
+            of_type.split('`').nth(1)?,
+        )
+    } else if let Some((_, rest)) = message.split_once("no method named `clone` found for struct `")
+    {
+        ("Clone", rest.split('`').next()?)
+    } else if message.starts_with("binary operation `==` cannot be applied to type `") {
+        ("PartialEq", message.split('`').nth(3)?)
+    } else {
+        return None;
+    };
+    let edits: Vec<Edit> = derived(slip, of_type, wanted).into_iter().collect();
+    let title = format!("give it the trait: `#[derive({wanted})]` above `{of_type}`");
+    Some(Answer {
+        edits,
+        title: Some(title),
+        why: None,
+    })
+}
+
+/// The `derive` of a type of the cell that lacks it; `None` for any other type.
+pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> {
+    let item = slip.cell.statements()?.iter().find_map(|statement| {
+        let Stmt::Item(item) = statement else {
+            return None;
+        };
+        let name = match item {
+            Item::Struct(it) => &it.ident,
+            Item::Enum(it) => &it.ident,
+            _ => return None,
+        };
+        (*name == of_type).then(|| place(&item.span()))
+    })?;
+    let has_it = slip.text(item).split('{').next()?.contains(wanted);
+    (!has_it).then(|| insert(item.start, format!("#[derive({wanted})]\n")))
+}
+
+/// A `match` that does not have all values.
+fn without_arm(slip: &Slip) -> Option<Answer> {
+    let (end, is_open) = find(slip.cell, |it| match it {
+        Expr::Match(matched)
+            if is_in(slip.span, place(it)) && place(&matched.expr) == slip.span =>
+        {
+            let last = matched.arms.last()?;
+            let needs_comma = last.comma.is_none() && !matches!(*last.body, Expr::Block(_));
+            Some((place(last).end, needs_comma))
+        }
+        _ => None,
+    })?;
+    let text = slip.cell.text();
+    let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
+    let indent = text[line..].len() - text[line..].trim_start().len();
+    let comma = if is_open { "," } else { "" };
+    let gap = if line > 0 {
+        format!("\n{}", " ".repeat(indent))
+    } else {
+        " ".to_owned()
+    };
+    Some(Answer {
+        edits: vec![insert(
+            end,
+            format!("{comma}{gap}_ => todo!(\"all other values\"),"),
+        )],
+        title: Some("add an arm for all other values: `_ => …`".to_owned()),
+        why: Some(
+            "a `match` has an arm for each value that there may be; `_` stands for all others"
+                .to_owned(),
+        ),
+    })
+}
+
+/// `HashMap::new()` without its import, and without the `mut` that filling it needs.
+fn collection(slip: &Slip) -> Option<Answer> {
+    const FILL: [&str; 6] = [
+        "insert",
+        "push",
+        "push_back",
+        "extend",
+        "entry",
+        "push_front",
+    ];
+    let import = slip.found.fixes.iter().find(|fix| {
+        fix.edits
+            .iter()
+            .any(|it| it.replacement.starts_with("use std::"))
+    })?;
+    let name = find_local(slip.cell, |local| match &local.pat {
+        syn::Pat::Ident(bound) if is_in(slip.span, place(local)) => Some(bound.ident.to_string()),
+        _ => None,
+    })?;
+    let is_filled = find(slip.cell, |it| match it {
+        Expr::MethodCall(call) if FILL.iter().any(|it| call.method == it) => {
+            (super::tree::name_of(&call.receiver).as_deref() == Some(name.as_str())).then_some(())
+        }
+        _ => None,
+    });
+    is_filled?;
+    let mutable = without_mut(slip.cell, &name, slip.span.end)?;
+    let Place::Span(_) = mutable.place else {
+        return None;
+    };
+    let mut edits = import.edits.clone();
+    edits.push(mutable);
+    Some(Answer {
+        edits,
+        title: Some(format!(
+            "{}, and `let mut {name}`, since it is filled",
+            import.title
+        )),
+        why: None,
+    })
+}
