@@ -16,6 +16,7 @@ use zeromq::{RouterSocket, XPubSocket};
 use super::comms::Comms;
 use super::connection::{Channel, Connection};
 use super::consoles::Consoles;
+use super::debug::Debug;
 use super::envelope::Sealer;
 use super::execution::Executor;
 use super::history::{History, Place};
@@ -152,6 +153,7 @@ fn start_tasks(
         (stdin.clone(), consoles.clone()),
         shell_replies.clone(),
     );
+    let debug = Debug::new(session.clone());
     let handler = RequestHandler {
         session,
         history,
@@ -159,6 +161,7 @@ fn start_tasks(
         running,
         comms,
         lint,
+        debug,
         stdin,
         consoles,
         executor,

@@ -33,7 +33,7 @@ fn describe(data: &TensorData, device: &str) -> MimeBundle {
 }
 
 /// The statistics in one line. NaN values are counted and left out of the rest.
-fn statistics(values: &[f64]) -> String {
+pub(crate) fn statistics(values: &[f64]) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
     let mut line = String::new();
     if !finite.is_empty() {
@@ -109,7 +109,7 @@ fn corner(
 }
 
 /// Four significant digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => format!("{value}"),
         0.0 => "0".to_owned(),
