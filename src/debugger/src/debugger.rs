@@ -2,85 +2,17 @@
 
 use serde_json::{Map, Value, json};
 use stratoscope_wire::{
-    InspectAnswer, InspectQuestion, InspectedValue, MimeBundle, ValuePath, Window,
+    InspectAnswer, InspectQuestion, InspectedValue, MimeBundle, RunState, ValuePath, Window,
 };
 
+use crate::action::{About, Action, Answered, Asked, Children, Pending};
 use crate::breakpoints::Breakpoints;
 use crate::murmur::SEED;
-use crate::protocol::{COMMANDS, OF_STOPPED, capabilities, text, whole};
+use crate::protocol::{COMMANDS, OF_RUNS, capabilities, text, whole};
 use crate::references::{References, Referred, VARIABLES};
+use crate::runs::Runs;
 use crate::sources::{SUFFIX, Sources};
 use crate::values;
-
-/// The one thread: that of the cells.
-const THREAD: u64 = 1;
-
-/// What is to be done for a request.
-#[derive(Debug)]
-pub enum Action {
-    /// Nothing more: this is the reply.
-    Reply(Answered),
-    /// A question about values; its answer goes to [`Debugger::inspected`].
-    Inspect {
-        /// What is asked.
-        question: InspectQuestion,
-        /// For the reply.
-        then: Pending,
-    },
-    /// Rust code is to be evaluated, if no cell runs; its result goes to [`Debugger::evaluated`].
-    Evaluate {
-        /// The code.
-        expression: String,
-        /// For the reply.
-        then: Pending,
-    },
-}
-
-/// A reply, and the events that follow it.
-#[derive(Debug)]
-pub struct Answered {
-    /// The content of `debug_reply`.
-    pub reply: Value,
-    /// The contents of `debug_event`s.
-    pub events: Vec<Value>,
-}
-
-/// A request that waits for an answer.
-#[derive(Debug)]
-pub struct Pending {
-    request: Asked,
-    about: About,
-}
-
-/// Who asks.
-#[derive(Clone, Debug, Default)]
-struct Asked {
-    seq: Value,
-    command: String,
-}
-
-#[derive(Debug)]
-enum About {
-    Variables,
-    Children(Children),
-    /// `hover`, `watch`, `repl` or nothing.
-    Evaluate {
-        expression: String,
-        may_run: bool,
-    },
-    /// First where the value is, then what is displayed of it.
-    Rich,
-}
-
-/// The children that a request asks for.
-#[derive(Debug)]
-struct Children {
-    of: Referred,
-    /// The first positions among the named and among the indexed children.
-    starts: (usize, usize),
-    /// All children are wanted, so that a long list is divided.
-    is_whole: bool,
-}
 
 /// The debugger of a kernel, for all of its clients.
 #[derive(Debug)]
@@ -91,6 +23,7 @@ pub struct Debugger {
     sources: Sources,
     breakpoints: Breakpoints,
     references: References,
+    runs: Runs,
 }
 
 impl Debugger {
@@ -103,6 +36,7 @@ impl Debugger {
             sources: Sources::new(prefix),
             breakpoints: Breakpoints::default(),
             references: References::default(),
+            runs: Runs::default(),
         }
     }
 
@@ -173,8 +107,12 @@ impl Debugger {
                     about,
                 ));
             }
-            "threads" => json!({"threads": [{"id": THREAD, "name": "cells"}]}),
-            "stackTrace" => json!({"stackFrames": [], "totalFrames": 0}),
+            "threads" => json!({"threads": self.runs.threads()}),
+            "stackTrace" => {
+                let thread = arguments.get("threadId").and_then(Value::as_u64);
+                let frames = self.runs.frames(thread);
+                json!({"totalFrames": frames.len(), "stackFrames": frames})
+            }
             "scopes" => json!({"scopes": [{
                 "name": "Variables", "variablesReference": VARIABLES, "expensive": false,
                 "presentationHint": "globals",
@@ -183,10 +121,13 @@ impl Debugger {
             "dumpCell" => json!({"sourcePath": self.sources.add(&text(arguments, "code")?)}),
             "source" => self.source(arguments)?,
             "setBreakpoints" => self.breakpoints.set(arguments)?,
-            command if OF_STOPPED.contains(&command) => {
-                return Err(format!(
-                    "`{command}` needs a thread that can stop, and no thread of this kernel can yet"
-                ));
+            command if OF_RUNS.contains(&command) => {
+                let control = self.runs.action(command, arguments)?;
+                let mut action = self.reply(request, json!({"allThreadsContinued": false}));
+                if let Action::Reply(answered) = &mut action {
+                    answered.control = Some(control);
+                }
+                return Ok(action);
             }
             command => {
                 let command: String = command.chars().take(100).collect();
@@ -276,6 +217,23 @@ impl Debugger {
         }
     }
 
+    /// A run of the running cell begins, pauses, goes on or ends. Returns the events that tell it, if a debugger was started.
+    pub fn run_changed(&mut self, run: u64, now: RunState) -> Vec<Value> {
+        let event = self.runs.set(run, now).filter(|_| self.is_started);
+        let numbered = event.map(|mut event| {
+            event["seq"] = self.next().into();
+            event
+        });
+        numbered.into_iter().collect()
+    }
+
+    /// The cell has ended, and so have its runs. Returns the events that tell it.
+    pub fn cell_ended(&mut self) -> Vec<Value> {
+        let runs = self.runs.known().into_iter();
+        runs.flat_map(|run| self.run_changed(run, RunState::Ended))
+            .collect()
+    }
+
     fn attach(&mut self, request: &Asked) -> Result<Action, String> {
         if !self.is_initialized {
             return Err("`attach` comes after `initialize`".to_owned());
@@ -294,7 +252,7 @@ impl Debugger {
         json!({
             "isStarted": self.is_started, "hashMethod": "Murmur2", "hashSeed": SEED,
             "tmpFilePrefix": self.sources.prefix(), "tmpFileSuffix": SUFFIX, "breakpoints": self.breakpoints.listed(),
-            "stoppedThreads": [], "richRendering": true, "exceptionPaths": [], "copyToGlobals": false,
+            "stoppedThreads": self.runs.stopped(), "richRendering": true, "exceptionPaths": [], "copyToGlobals": false,
         })
     }
 
@@ -412,6 +370,7 @@ impl Debugger {
         Action::Reply(Answered {
             reply,
             events: Vec::new(),
+            control: None,
         })
     }
 
@@ -423,6 +382,7 @@ impl Debugger {
         Action::Reply(Answered {
             reply,
             events: Vec::new(),
+            control: None,
         })
     }
 

@@ -21,12 +21,15 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod action;
 mod breakpoints;
 mod debugger;
 mod murmur;
 mod protocol;
 mod references;
+mod runs;
 mod sources;
 mod values;
 
-pub use debugger::{Action, Answered, Debugger, Pending};
+pub use action::{Action, Answered, Pending};
+pub use debugger::Debugger;

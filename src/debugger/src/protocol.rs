@@ -24,17 +24,20 @@ pub const COMMANDS: &[&str] = &[
     "setBreakpoints",
     "setExceptionBreakpoints",
     "setFunctionBreakpoints",
+    "pause",
+    "next",
+    "continue",
 ];
 
-/// Requests about a thread that has stopped.
-pub const OF_STOPPED: &[&str] = &[
-    "continue",
+/// Requests about a run of training.
+pub const OF_RUNS: &[&str] = &[
+    "pause",
     "next",
     "stepIn",
     "stepOut",
+    "continue",
     "stepBack",
     "reverseContinue",
-    "pause",
     "goto",
     "restartFrame",
 ];

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use stratoscope_debugger::{Action, Answered, Debugger};
 use stratoscope_session::Session;
+use stratoscope_wire::RunState;
 
 /// Answers requests; clones share the debugger.
 #[derive(Clone)]
@@ -36,11 +37,26 @@ impl Debug {
         self.debugger.lock().request(content)
     }
 
+    /// A run of the running cell begins, pauses, goes on or ends; returns the events to be published.
+    pub fn run_changed(&self, run: u64, now: RunState) -> Vec<Value> {
+        self.debugger.lock().run_changed(run, now)
+    }
+
+    /// The running cell has ended; returns the events to be published.
+    pub fn cell_ended(&self) -> Vec<Value> {
+        self.debugger.lock().cell_ended()
+    }
+
     /// Gets what the answer needs, and makes it.
     pub async fn finish(&self, mut action: Action) -> Answered {
         loop {
             action = match action {
-                Action::Reply(answered) => return answered,
+                Action::Reply(answered) => {
+                    if let Some((run, action)) = answered.control {
+                        self.session.control(run, action);
+                    }
+                    return answered;
+                }
                 Action::Inspect { question, then } => {
                     let answer = self.session.inspect_values(question).await;
                     self.debugger.lock().inspected(then, answer)

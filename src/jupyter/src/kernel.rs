@@ -144,16 +144,16 @@ fn start_tasks(
     let comms = Comms::new(iopub.clone());
     let lint = LintComms::new(iopub.clone(), session.linter());
     let running = Running::new(iopub.clone());
+    let debug = Debug::new(session.clone());
     let consoles = Consoles::default();
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
         (iopub.clone(), running.clone()),
-        comms.clone(),
+        (comms.clone(), debug.clone()),
         (stdin.clone(), consoles.clone()),
         shell_replies.clone(),
     );
-    let debug = Debug::new(session.clone());
     let handler = RequestHandler {
         session,
         history,

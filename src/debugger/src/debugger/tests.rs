@@ -1,3 +1,5 @@
+use stratoscope_wire::RunAction;
+
 use super::*;
 
 fn debugger() -> Debugger {
@@ -347,4 +349,25 @@ fn the_rich_view_is_found_first() {
     let data = MimeBundle::from_iter([("text/html".to_owned(), json!("<b>3</b>"))]);
     let reply = replied(debugger.inspected(pending, InspectAnswer::Rich { data })).reply;
     assert_eq!(reply["body"]["data"]["text/html"], "<b>3</b>");
+}
+
+#[test]
+fn a_run_is_a_thread_while_it_trains() {
+    let mut debugger = debugger();
+    assert!(debugger.run_changed(1, RunState::Running).is_empty());
+    answered(&mut debugger, "initialize", json!({}));
+    answered(&mut debugger, "attach", json!({}));
+    let paused = replied(debugger.request(&request("pause", json!({"threadId": 1}))));
+    assert_eq!(paused.control, Some((1, RunAction::Pause)));
+    let events = debugger.run_changed(1, RunState::Paused);
+    assert_eq!(events[0]["event"], "stopped");
+    let thread = &events[0]["body"]["threadId"];
+    let info = answered(&mut debugger, "debugInfo", json!({}));
+    assert_eq!(info["body"]["stoppedThreads"], json!([thread]));
+    let frames = answered(&mut debugger, "stackTrace", json!({"threadId": thread}));
+    assert_eq!(frames["body"]["totalFrames"], 1);
+    let stepped = replied(debugger.request(&request("next", json!({"threadId": thread}))));
+    assert_eq!(stepped.control, Some((1, RunAction::Step)));
+    assert_eq!(debugger.cell_ended()[0]["event"], "continued");
+    assert!(debugger.cell_ended().is_empty());
 }

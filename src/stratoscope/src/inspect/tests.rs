@@ -212,12 +212,12 @@ fn a_model_unfolds_by_layers_also_while_a_cell_has_it() {
     let taken: stratoscope_train::ModelOf<Sequential> = store.take_variable("net_of_this_test");
     let (path, value) = found("net_of_this_test.dense");
     assert_eq!((path.steps.len(), value.named), (1, 2), "{value:?}");
-    let (_, kernel) = found("net_of_this_test.dense.kernel");
+    let (_, weight) = found("net_of_this_test.dense.weight");
     assert_eq!(
-        (kernel.value.as_deref(), kernel.indexed),
+        (weight.value.as_deref(), weight.indexed),
         (Some("[2, 4] f32, Local"), 2)
     );
-    let (_, statistics) = found("net_of_this_test.dense.kernel.statistics");
+    let (_, statistics) = found("net_of_this_test.dense.weight.statistics");
     assert!(
         statistics.value.is_some_and(|it| it.starts_with("min -")),
         "it is read"
