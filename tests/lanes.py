@@ -61,9 +61,9 @@ LANES = {
     ),
     "jupyterlab": Lane(
         "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",
-        ("test_cards.py", "test_fixes_in_jupyterlab.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py",
+        ("test_cards.py", "test_debugger_in_jupyterlab.py", "test_fixes_in_jupyterlab.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py",
          "test_tables_in_jupyterlab.py", "test_widgets.py"),
-        ("kernel-spec", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm",
+        ("kernel-spec", "src/debugger", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm",
          "tests/browser.py", "tests/lab.py", "tests/page_checks.py"),
     ),
     "launchers": Lane(
@@ -79,7 +79,8 @@ LANES = {
     "notebooks": Lane(
         "the notebooks, beside their outputs in the repository",
         ("test_articles.py", "test_notebook_outputs.py"),
-        ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/fine_tuning_errors.ipynb", "notebooks/many_workers.ipynb",
+        ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/debugger.ipynb", "notebooks/fine_tuning_errors.ipynb",
+         "notebooks/many_workers.ipynb",
          "notebooks/model_outside_scope.ipynb", "notebooks/one_or_many_devices.ipynb", "notebooks/question_answering.ipynb",
          "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
          "notebooks/webgpu.ipynb", "src/report", "src/strategy/src/placement", "src/evaluation"),

@@ -38,11 +38,11 @@ class TestKernel(jupyter_kernel_test.KernelTests):
     code_inspect_sample = "String"
     code_clear_output = "clear_output(false);"
 
-    def test_kernel_info_has_no_deprecated_flag(self):
+    def test_kernel_info_announces_the_debugger(self):
         self.flush_channels()
         info = self.kc.kernel_info(reply=True, timeout=60)["content"]
-        self.assertNotIn("debugger", info)
-        self.assertEqual(info["supported_features"], [])
+        self.assertIs(info["debugger"], True)
+        self.assertEqual(info["supported_features"], ["debugger"])
 
     @classmethod
     def setUpClass(cls):

@@ -61,6 +61,18 @@ pub fn named_values<M: Module>(module: &M) -> Vec<(String, TensorData)> {
     values
 }
 
+/// The values of the parameter with this identity, read from the device; `None` where the module has no such parameter.
+pub fn value_of<M: Module>(module: &M, parameter: ParamId) -> Option<TensorData> {
+    let mut found = None;
+    let mut visitor = Named::new(|_: String, id, _: Vec<usize>, value: &dyn Values| {
+        if id == parameter {
+            found = Some(value.data());
+        }
+    });
+    module.visit(&mut visitor);
+    found
+}
+
 /// The gradient of the parameter with this name, read from the device; `None` where the module has
 /// no such parameter or the parameter got no gradient.
 pub fn gradient<M: Module>(

@@ -31,6 +31,11 @@ impl Assistant {
         *self.lock() = variables;
     }
 
+    /// The variables that there were when the last cell had ended.
+    pub fn variables(&self) -> Vec<Variable> {
+        self.lock().clone()
+    }
+
     /// Whether a variable, or a member of one, may be something that a `?` can stand behind.
     pub fn may_fail(&self, path: &str) -> bool {
         let name = path.split('.').next().unwrap_or_default();

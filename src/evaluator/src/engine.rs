@@ -9,7 +9,7 @@ use evcxr::{CommandContext, Error, EvalOutputs};
 use stratoscope_diagnostics::check::{DefinedNames, check_cell, defined_in};
 use stratoscope_diagnostics::policy::Level;
 use stratoscope_diagnostics::{Diagnostic, Severity};
-use stratoscope_wire::{KeptVariable, MimeBundle, ToCells};
+use stratoscope_wire::{InspectAnswer, InspectQuestion, KeptVariable, MimeBundle, ToCells};
 
 use super::compile_failure::WRITE_FAILED;
 use super::crate_progress::Watch;
@@ -40,6 +40,7 @@ use stratoscope_session::{
 };
 
 mod capture;
+mod inspect;
 mod kept_variables;
 mod known;
 mod leave;
@@ -51,6 +52,7 @@ mod start;
 mod without_compiler;
 
 use capture::Capture;
+use inspect::Inspection;
 use start::{FIRST_CELL, WARM_UP};
 
 /// How long the last messages of a cell are waited for.
@@ -95,6 +97,8 @@ pub struct Engine {
     assistant: Assistant,
     /// Checks cells while they are typed.
     linter: Linter,
+    /// Asks about values.
+    inspection: Inspection,
     /// The cell process did not answer when it was asked last.
     is_unreachable: bool,
     /// How the last cell failed that did.
@@ -374,6 +378,10 @@ impl Evaluate for Engine {
         variables
     }
 
+    fn inspect_values(&mut self, question: InspectQuestion) -> InspectAnswer {
+        self.inspect_idle(question)
+    }
+
     fn last_error(&self) -> Option<LastError> {
         self.last_error.clone()
     }
@@ -419,6 +427,7 @@ impl Evaluate for Engine {
             link: Arc::clone(&self.link),
             process: Arc::clone(&self.process),
             standby: self.standby.as_ref().map(Standby::id),
+            inspector: self.inspection.inspector(),
         })
     }
 

@@ -5,8 +5,9 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use stratoscope_wire::{RunAction, ToCells};
+use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAction, ToCells};
 
+use super::inspector::Inspector;
 use super::link::Link;
 use super::relay::{Phase, Relay};
 use stratoscope_os::process;
@@ -20,6 +21,7 @@ const GRACE_HEARD: Duration = Duration::from_secs(60);
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The handle that other threads hold.
+#[derive(Clone)]
 pub struct Handle {
     /// What the cell is doing.
     pub relay: Arc<Relay>,
@@ -29,6 +31,8 @@ pub struct Handle {
     pub process: Arc<Mutex<Child>>,
     /// The process that keeps a compiler ready; it is not killed.
     pub standby: Option<u32>,
+    /// What is known of the variables.
+    pub inspector: Inspector,
 }
 
 impl Interrupt for Handle {
@@ -37,12 +41,7 @@ impl Interrupt for Handle {
         if phase == Phase::Idle || !self.relay.note_interrupt() {
             return;
         }
-        let handle = Handle {
-            relay: Arc::clone(&self.relay),
-            link: Arc::clone(&self.link),
-            process: Arc::clone(&self.process),
-            standby: self.standby,
-        };
+        let handle = self.clone();
         let _ = std::thread::Builder::new()
             .name("interrupt".to_owned())
             .spawn(move || handle.pursue(cell));
@@ -55,6 +54,10 @@ impl Interrupt for Handle {
 
     fn control(&self, run: u64, action: RunAction) {
         self.link.send(&ToCells::Control { run, action });
+    }
+
+    fn inspect_values(&self, question: InspectQuestion) -> InspectAnswer {
+        self.inspector.ask_meanwhile(question)
     }
 }
 

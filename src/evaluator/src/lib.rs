@@ -25,6 +25,7 @@ mod compile_failure;
 mod crate_progress;
 mod declarations;
 mod engine;
+mod inspector;
 mod interrupt;
 mod link;
 mod lint;

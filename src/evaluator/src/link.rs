@@ -1,5 +1,6 @@
 //! The kernel's end of the wire: accepts the cell process, relays what it shows, and asks it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, handshake, socket};
+use stratoscope_wire::{
+    InspectAnswer, InspectQuestion, Reader, ToCells, ToKernel, WireError, Writer, handshake, socket,
+};
 
 /// What is done with a message; called on the connection's thread, in order.
 pub type Handler = dyn Fn(ToKernel) + Send + Sync;
@@ -38,6 +41,18 @@ struct State {
     greeting: Option<ToCells>,
     asked: u64,
     answered: u64,
+    /// The answers to questions about values, until they are taken; of one that comes too late, nobody waits.
+    inspected: BTreeMap<u64, Option<Inspected>>,
+}
+
+/// What a process has answered to a question about values.
+pub struct Inspected {
+    /// The answer.
+    pub answer: InspectAnswer,
+    /// The variables that it is about and whose types are to be registered.
+    pub unknown: Vec<String>,
+    /// The process that has answered, counted from 1.
+    pub process: u64,
 }
 
 impl Link {
@@ -77,6 +92,41 @@ impl Link {
             let _ = writer.send(&message);
         }
         state.greeting = Some(message);
+    }
+
+    /// Asks about values. `None`: no process is connected, it ends, or it does not answer in time.
+    pub fn inspect(
+        &self,
+        generation: u32,
+        is_idle: bool,
+        question: InspectQuestion,
+        patience: Duration,
+    ) -> Option<Inspected> {
+        let mut state = self.shared.lock();
+        state.asked += 1;
+        let (id, connection) = (state.asked, state.connection);
+        let question = ToCells::Inspect {
+            id,
+            generation,
+            is_idle,
+            question,
+        };
+        state.writer.as_mut()?.send(&question).ok()?;
+        state.inspected.insert(id, None);
+        let end = Instant::now() + patience;
+        loop {
+            if let Some(Some(_)) = state.inspected.get(&id) {
+                return state.inspected.remove(&id).flatten();
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            let is_open = state.writer.is_some() && state.connection == connection;
+            if left.is_zero() || !is_open {
+                state.inspected.remove(&id);
+                return None;
+            }
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Waits until everything that the process has sent so far is handled; `false` when it is not
@@ -170,6 +220,20 @@ fn relay(mut reader: Reader<UnixStream>, connection: u64, shared: &Shared) {
         match reader.receive() {
             Ok(ToKernel::Synced { id }) => {
                 shared.lock().answered = id;
+                shared.changed.notify_all();
+            }
+            Ok(ToKernel::Inspected {
+                id,
+                answer,
+                unknown,
+            }) => {
+                if let Some(place) = shared.lock().inspected.get_mut(&id) {
+                    *place = Some(Inspected {
+                        answer,
+                        unknown,
+                        process: connection,
+                    });
+                }
                 shared.changed.notify_all();
             }
             Ok(message) => (shared.handler)(message),

@@ -337,8 +337,11 @@ impl Relay {
             ToKernel::Kept { variables } => *lock(&self.kept) = Some(variables),
             ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
-            // The link handles the first two; output of an earlier cell is not wrapped twice.
-            ToKernel::Hello { .. } | ToKernel::Synced { .. } | ToKernel::ForeignOutput { .. } => {}
+            // The link handles the first three; output of an earlier cell is not wrapped twice.
+            ToKernel::Hello { .. }
+            | ToKernel::Synced { .. }
+            | ToKernel::Inspected { .. }
+            | ToKernel::ForeignOutput { .. } => {}
         }
     }
 

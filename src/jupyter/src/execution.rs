@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::comms::Comms;
 use super::consoles::Consoles;
+use super::debug::Debug;
 use super::envelope::Request;
 use super::history::History;
 use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest};
@@ -39,7 +40,7 @@ impl Executor {
         session: Arc<Session>,
         history: Arc<History>,
         (iopub, running): (Iopub, Running),
-        comms: Comms,
+        (comms, debug): (Comms, Debug),
         (stdin, consoles): (Stdin, Consoles),
         replies: Replies,
     ) -> (Self, impl Future<Output = ()>) {
@@ -50,6 +51,7 @@ impl Executor {
             iopub,
             running,
             comms,
+            debug,
             stdin,
             consoles,
             replies,
@@ -72,6 +74,7 @@ struct Task {
     iopub: Iopub,
     running: Running,
     comms: Comms,
+    debug: Debug,
     stdin: Stdin,
     consoles: Consoles,
     replies: Replies,
@@ -184,6 +187,7 @@ impl Task {
             allow_stdin: content.allow_stdin,
             iopub: self.iopub.clone(),
             comms: self.comms.clone(),
+            debug: self.debug.clone(),
             stdin: self.stdin.clone(),
             history: self.history.clone(),
             for_reply: Mutex::default(),

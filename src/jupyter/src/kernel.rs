@@ -16,6 +16,7 @@ use zeromq::{RouterSocket, XPubSocket};
 use super::comms::Comms;
 use super::connection::{Channel, Connection};
 use super::consoles::Consoles;
+use super::debug::Debug;
 use super::envelope::Sealer;
 use super::execution::Executor;
 use super::history::{History, Place};
@@ -143,12 +144,13 @@ fn start_tasks(
     let comms = Comms::new(iopub.clone());
     let lint = LintComms::new(iopub.clone(), session.linter());
     let running = Running::new(iopub.clone());
+    let debug = Debug::new(session.clone());
     let consoles = Consoles::default();
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
         (iopub.clone(), running.clone()),
-        comms.clone(),
+        (comms.clone(), debug.clone()),
         (stdin.clone(), consoles.clone()),
         shell_replies.clone(),
     );
@@ -159,6 +161,7 @@ fn start_tasks(
         running,
         comms,
         lint,
+        debug,
         stdin,
         consoles,
         executor,

@@ -30,8 +30,9 @@ pub fn kernel_info() -> KernelInfoReply {
                 url: "https://doc.rust-lang.org/book/",
             },
         ],
-        // Neither a debugger that speaks the debug adapter protocol nor subshells.
-        supported_features: Vec::new(),
+        debugger: true,
+        // No subshells: while a cell runs, everything but cells is answered without them.
+        supported_features: vec!["debugger"],
     }
 }
 

@@ -21,6 +21,7 @@ mod completeness;
 mod connection;
 mod consoles;
 mod cursor;
+mod debug;
 mod envelope;
 mod execution;
 #[cfg(test)]

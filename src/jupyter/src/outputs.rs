@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use stratoscope_wire::{MimeBundle, RunState};
 
 use super::comms::{Change, Comms};
+use super::debug::Debug;
 use super::history::History;
 use super::message::{
-    ClearOutput, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
+    ClearOutput, DebugEvent, DisplayData, ExecuteResult, InputRequest, Transient, UpdateDisplayData,
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
@@ -34,6 +35,8 @@ pub struct CellOutputs {
     pub iopub: Iopub,
     /// Where the live table of variables is.
     pub comms: Comms,
+    /// Whose threads are the runs.
+    pub debug: Debug,
     /// Where questions are asked.
     pub stdin: Stdin,
     /// For `%history`.
@@ -54,6 +57,7 @@ pub struct ForReply {
 impl CellOutputs {
     /// What belongs into the reply; called once, when the cell has ended.
     pub fn take_for_reply(&self) -> ForReply {
+        self.tell(self.debug.cell_ended());
         // Also where the cell process was killed in the middle of a run.
         for display in self.comms.end_runs(&self.parent) {
             self.display(empty(), MimeBundle::new(), Some(display), true);
@@ -69,6 +73,15 @@ impl CellOutputs {
             self.display(data, MimeBundle::new(), None, false);
         }
         std::mem::take(&mut *self.for_reply.lock())
+    }
+}
+
+impl CellOutputs {
+    /// Publishes events of the debugger.
+    fn tell(&self, events: Vec<Value>) {
+        for event in events {
+            self.iopub.publish(&self.parent, &DebugEvent(event));
+        }
     }
 }
 
@@ -169,6 +182,7 @@ impl OutputSink for CellOutputs {
         if self.silent {
             return;
         }
+        self.tell(self.debug.run_changed(run, state));
         match self.comms.set_run(&self.parent, run, state) {
             Change::Opened { view, display } => {
                 let mut data = empty();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use stratoscope_debugger::Action;
 use stratoscope_os::console::warn;
 use stratoscope_session::Session;
 use tokio::sync::mpsc::UnboundedSender;
@@ -13,6 +14,7 @@ use super::comms::Comms;
 use super::completeness::is_complete;
 use super::consoles::Consoles;
 use super::cursor::{byte_offset, code_points};
+use super::debug::Debug;
 use super::envelope::Request;
 use super::execution::Executor;
 use super::history::{Entry, History};
@@ -20,8 +22,8 @@ use super::kernel_info::kernel_info;
 use super::lint::{self, LintComms};
 use super::message::{
     Access, CommClose, CommInfoReply, CommInfoRequest, CommMessage, CommOpen, CompleteReply,
-    CompleteRequest, HistoryReply, HistoryRequest, InspectReply, InspectRequest, InterruptReply,
-    IsCompleteRequest, MessageType, ShutdownReply, ShutdownRequest,
+    CompleteRequest, DebugEvent, DebugReply, HistoryReply, HistoryRequest, InspectReply,
+    InspectRequest, InterruptReply, IsCompleteRequest, MessageType, ShutdownReply, ShutdownRequest,
 };
 use super::running::Running;
 use super::socket::iopub::Iopub;
@@ -61,6 +63,8 @@ pub struct RequestHandler {
     pub comms: Comms,
     /// Those that check cells while they are typed.
     pub lint: LintComms,
+    /// Answers the debugger's requests.
+    pub debug: Debug,
     /// Asks for input.
     pub stdin: Stdin,
     /// The senders that ignore updates of displays.
@@ -81,6 +85,17 @@ impl RequestHandler {
                 MessageType::ExecuteRequest => self.executor.enqueue(request),
                 // Between no `busy` and `idle`.
                 _ if self.lint.take(&request) => {}
+                MessageType::DebugRequest => {
+                    let action = self.debug.begin(&request.content);
+                    let is_answered = matches!(action, Action::Reply(_));
+                    let (handler, mut replies) = (self.clone(), replies.clone());
+                    let debugging =
+                        async move { handler.debug(&request, action, &mut replies).await };
+                    match is_answered {
+                        true => debugging.await,
+                        false => drop(tokio::spawn(debugging)),
+                    }
+                }
                 MessageType::CompleteRequest | MessageType::InspectRequest => {
                     let (handler, mut replies) = (self.clone(), replies.clone());
                     tokio::spawn(async move { handler.handle(request, &mut replies).await });
@@ -88,6 +103,18 @@ impl RequestHandler {
                 _ => self.handle(request, &mut replies.clone()).await,
             }
         }
+    }
+
+    /// Answers a request of the debugger, between `busy` and `idle`.
+    async fn debug(&self, request: &Request, action: Action, replies: &mut Replies) {
+        let parent = Arc::new(request.header_json.clone());
+        self.running.begin(&parent);
+        let answered = self.debug.finish(action).await;
+        replies.send(request, &DebugReply(answered.reply)).await;
+        for event in answered.events {
+            self.iopub.publish(&parent, &DebugEvent(event));
+        }
+        self.running.end(&parent);
     }
 
     /// Answers one request, between `busy` and `idle`.
@@ -176,6 +203,7 @@ impl RequestHandler {
                     .await
             }
             other @ (MessageType::ExecuteRequest
+            | MessageType::DebugRequest
             | MessageType::InputReply
             | MessageType::Unknown(_)) => {
                 warn(&format!("message of unknown type `{other}` ignored"));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::{Diagnostic, Result};
-use stratoscope_wire::{MimeBundle, RunAction, RunState};
+use stratoscope_wire::{InspectAnswer, InspectQuestion, MimeBundle, RunAction, RunState};
 
 use crate::DiagnosticSettings;
 use crate::past_cells::PastCells;
@@ -212,6 +212,9 @@ pub struct Variable {
     pub device: Option<String>,
 }
 
+/// Of evaluators that show no values.
+const NO_INSPECTION: &str = "this evaluator shows no values";
+
 /// Executes cells, one after the other, and keeps their variables.
 pub trait Evaluate: Send {
     /// Executes one cell. All of its outputs have been sent to `outputs` when this returns. No text of a cell makes it
@@ -235,6 +238,11 @@ pub trait Evaluate: Send {
 
     /// The variables that live between cells.
     fn variables(&mut self) -> Vec<Variable>;
+
+    /// Answers a question about values, for a debugger.
+    fn inspect_values(&mut self, _question: InspectQuestion) -> InspectAnswer {
+        InspectAnswer::missing(NO_INSPECTION)
+    }
 
     /// How the last cell failed that did. `None`: none has failed, or it is not recorded.
     fn last_error(&self) -> Option<LastError> {
@@ -272,6 +280,11 @@ pub trait Interrupt: Send + Sync {
 
     /// A button of a run of training was pressed. By default nothing happens.
     fn control(&self, _run: u64, _action: RunAction) {}
+
+    /// As [`Evaluate::inspect_values`], while a cell runs: of what is not in its hands. It may wait for an optimizer step.
+    fn inspect_values(&self, _question: InspectQuestion) -> InspectAnswer {
+        InspectAnswer::missing(NO_INSPECTION)
+    }
 }
 
 /// Completion and inspection from the text alone: while a cell runs, and while no evaluator has started. Replies within

@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use stratoscope_diagnostics::rules::EvaluatorFailed;
 use stratoscope_diagnostics::{Diagnostic, Rule};
-use stratoscope_wire::{MimeBundle, RunAction};
+use stratoscope_wire::{InspectAnswer, InspectQuestion, MimeBundle, RunAction};
 use tokio::sync::oneshot;
 
 use crate::evaluate::{
@@ -152,13 +152,18 @@ impl Session {
         self.question(command).await.unwrap_or_else(of_text)
     }
 
+    /// Whether a cell or an expression is queued or running.
+    pub fn is_executing(&self) -> bool {
+        self.shared.waiting.load(Ordering::SeqCst) > 0
+    }
+
     fn answers(&self) -> bool {
         self.shared.answers.load(Ordering::SeqCst)
     }
 
     /// What the evaluator answers. `None`: it executes a cell, or is not ready in time.
     async fn question<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
-        if self.shared.waiting.load(Ordering::SeqCst) > 0 {
+        if self.is_executing() {
             return None;
         }
         let answer = self.ask(command);
@@ -242,6 +247,10 @@ enum Command {
         detail_level: u8,
         answer: oneshot::Sender<Option<MimeBundle>>,
     },
+    InspectValues {
+        question: InspectQuestion,
+        answer: oneshot::Sender<InspectAnswer>,
+    },
     ShutDown {
         answer: oneshot::Sender<()>,
     },
@@ -306,6 +315,11 @@ impl Worker {
                 } => {
                     let result = self.with(|it| it.inspect(&code, cursor, detail_level));
                     let _ = answer.send(result.unwrap_or(None));
+                }
+                Command::InspectValues { question, answer } => {
+                    let result = self.with(|it| it.inspect_values(question));
+                    let failed = |error: CellError| InspectAnswer::missing(error.evalue);
+                    let _ = answer.send(result.unwrap_or_else(failed));
                 }
                 Command::ShutDown { answer } => {
                     if let Some(mut evaluator) = self.evaluator.take() {
@@ -416,6 +430,8 @@ impl Worker {
         })
     }
 }
+
+mod values;
 
 #[cfg(test)]
 mod tests;

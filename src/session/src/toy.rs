@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stratoscope_diagnostics::check::{CellContext, check_cell};
 use stratoscope_diagnostics::{Diagnostic, Severity};
-use stratoscope_wire::MimeBundle;
+use stratoscope_wire::{InspectAnswer, InspectQuestion, InspectedValue, MimeBundle};
 
 use crate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, Interrupt,
@@ -160,6 +160,27 @@ impl Interrupt for Flag {
     fn kill(&self) {
         self.interrupt();
     }
+
+    fn inspect_values(&self, question: InspectQuestion) -> InspectAnswer {
+        of_toy(&question, "meanwhile")
+    }
+}
+
+/// The one variable `state`, which says when it was asked for.
+fn of_toy(question: &InspectQuestion, state: &str) -> InspectAnswer {
+    match question {
+        InspectQuestion::Variables => InspectAnswer::Values {
+            values: vec![InspectedValue {
+                name: "state".to_owned(),
+                value: Some(state.to_owned()),
+                ..InspectedValue::default()
+            }],
+            named: 1,
+            all_named: 1,
+            all_indexed: 0,
+        },
+        _ => InspectAnswer::missing("a toy has no parts"),
+    }
 }
 
 impl Toy {
@@ -244,6 +265,10 @@ impl Evaluate for Toy {
             type_name: self.executed.to_string(),
             ..Variable::default()
         }]
+    }
+
+    fn inspect_values(&mut self, question: InspectQuestion) -> InspectAnswer {
+        of_toy(&question, "idle")
     }
 
     fn interrupt_handle(&self) -> Arc<dyn Interrupt> {

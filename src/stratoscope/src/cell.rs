@@ -283,6 +283,9 @@ fn note_and_call(info: &PanicHookInfo<'_>, next: Option<&Hook>) {
 
 fn note_panic(info: &PanicHookInfo<'_>) {
     let diagnostic = take_raised();
+    if crate::inspect::register::is_guarded() {
+        return;
+    }
     let message = info
         .payload_as_str()
         .unwrap_or("a panic whose message is not a text")

@@ -13,7 +13,7 @@ use std::time::Duration;
 use stratoscope_train::warnings;
 use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
-use crate::{cell, progress};
+use crate::{cell, inspect, progress};
 
 /// Sends a message; `false` if no kernel listens or the message could not be written.
 pub(crate) fn send(message: &ToKernel) -> bool {
@@ -148,6 +148,12 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, show
                 let variables = cell::described();
                 answer(&ToKernel::Described { variables });
             }
+            Ok(ToCells::Inspect {
+                id,
+                generation,
+                is_idle,
+                question,
+            }) => inspect::ask(id, generation, is_idle, question),
             Ok(ToCells::Interrupt) => cell::interrupt(),
             Ok(ToCells::Shown) => {
                 let _ = shown.send(());
@@ -161,6 +167,13 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, show
             Err(WireError::Malformed(error)) => eprintln!("the kernel sent nonsense: {error}"),
             Err(_) => return,
         }
+    }
+}
+
+/// Sends the answer to a question that has no place among the outputs.
+pub(crate) fn reply(message: &ToKernel) {
+    if let Some(connection) = connection() {
+        connection.write(message);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::connection;
 mod devices;
 mod forms;
 mod nested;
-mod tensor;
+pub(crate) mod tensor;
 mod track;
 
 pub use forms::{Json, Latex, Png, Table};

@@ -22,6 +22,8 @@ pub mod chart;
 mod connection;
 pub mod course;
 pub mod display;
+#[doc(hidden)]
+pub mod inspect;
 mod looking;
 mod macros;
 pub mod placement;

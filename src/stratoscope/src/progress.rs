@@ -12,6 +12,7 @@ use stratoscope_train::{History, Model, interrupt};
 use stratoscope_wire::{MimeBundle, RunState};
 
 use crate::display::{IntoBundle, display, display_as, display_update, warn};
+use crate::inspect::lender;
 use crate::{cell, connection};
 
 mod controls;
@@ -221,6 +222,14 @@ impl Observer for Drawing {
     fn fit_failed(&self, run: u64) {
         self.with_fit(run, true, |fit| fit.end = Some(End::Failed));
         controls::close(run);
+    }
+
+    fn wants_to_look(&self) -> bool {
+        lender::is_wanted()
+    }
+
+    fn look(&self) {
+        lender::lend();
     }
 
     fn command(&self, run: u64) -> Option<RunCommand> {

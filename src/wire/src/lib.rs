@@ -29,16 +29,19 @@
 
 pub mod error;
 pub mod handshake;
+pub mod inspect;
 pub mod message;
 pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
+pub use inspect::{InspectAnswer, InspectQuestion, InspectedValue, ValuePath, Window};
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 2: [`ToCells::Leave`] is new. 3: [`ToCells::InputReply`] may have no text.
-pub const VERSION: u32 = 3;
+/// 4: [`ToCells::Inspect`] is new.
+pub const VERSION: u32 = 4;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

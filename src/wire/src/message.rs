@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Diagnostic;
 
 use crate::MimeBundle;
+use crate::inspect::{InspectAnswer, InspectQuestion};
 
 /// Cell process → kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +103,15 @@ pub enum ToKernel {
     },
     /// Sent when an interrupt was heard; the cell will end by itself soon.
     Interrupted,
+    /// Answer to [`ToCells::Inspect`].
+    Inspected {
+        /// The number of the question.
+        id: u64,
+        /// The answer.
+        answer: InspectAnswer,
+        /// The variables that it is about and whose values cannot be shown before their types are registered.
+        unknown: Vec<String>,
+    },
     /// Answer to [`ToCells::Sync`]: everything sent before it has arrived.
     Synced {
         /// The number of the question.
@@ -196,6 +206,17 @@ pub enum ToCells {
     },
     /// Asks for [`ToKernel::Described`]. Those that a running cell holds are missing.
     Describe,
+    /// Asks for [`ToKernel::Inspected`].
+    Inspect {
+        /// Comes back in the answer.
+        id: u64,
+        /// How often types were redefined: what was registered of types before is void.
+        generation: u32,
+        /// No cell runs, and none begins before the answer: values of every type may be read.
+        is_idle: bool,
+        /// What is asked.
+        question: InspectQuestion,
+    },
     /// The interrupt button: stop between two steps and keep everything.
     Interrupt,
     /// Answer to whatever [`ToKernel::is_shown`]: it has its place among the outputs. What the cell
@@ -346,6 +367,15 @@ mod tests {
         );
         check(ToKernel::Interrupted, json!({"kind": "interrupted"}));
         check(
+            ToKernel::Inspected {
+                id: 4,
+                answer: InspectAnswer::missing("there is none"),
+                unknown: vec!["x".into()],
+            },
+            json!({"kind": "inspected", "id": 4, "answer": {"answer": "missing", "reason": "there is none"},
+                   "unknown": ["x"]}),
+        );
+        check(
             ToKernel::Synced { id: 9 },
             json!({"kind": "synced", "id": 9}),
         );
@@ -359,6 +389,18 @@ mod tests {
         );
         check(ToCells::Sync { id: 4 }, json!({"kind": "sync", "id": 4}));
         check(ToCells::Describe, json!({"kind": "describe"}));
+        check(
+            ToCells::Inspect {
+                id: 4,
+                generation: 1,
+                is_idle: true,
+                question: InspectQuestion::Find {
+                    expression: "x.y".into(),
+                },
+            },
+            json!({"kind": "inspect", "id": 4, "generation": 1, "is_idle": true,
+                   "question": {"about": "find", "expression": "x.y"}}),
+        );
         check(ToCells::Interrupt, json!({"kind": "interrupt"}));
         check(ToCells::Shown, json!({"kind": "shown"}));
         check(

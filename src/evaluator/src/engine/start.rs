@@ -12,9 +12,11 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_wire::{ToCells, ToKernel};
 
 use super::Engine;
+use super::inspect::Inspection;
 use crate::assist::Assistant;
 use crate::cell_process;
 use crate::declarations::Declared;
+use crate::inspector::Inspector;
 use crate::link::{self, Link};
 use crate::lint::Linter;
 use crate::lost_variables::LostVariables;
@@ -94,6 +96,7 @@ impl Engine {
             cannot_start("the first cell", &std::io::Error::other(error.to_string()))
         })?;
         let process = context.process_handle();
+        let inspection = Inspection::new(Inspector::new(Arc::clone(&link), assistant.clone()));
         Ok(Self {
             context,
             process,
@@ -112,6 +115,7 @@ impl Engine {
             generation: 0,
             assistant,
             linter,
+            inspection,
             is_unreachable: false,
             last_error: None,
             standby,

@@ -24,6 +24,8 @@ pub struct KernelInfoReply {
     pub banner: String,
     /// Pages about the kernel for a front end's help menu.
     pub help_links: Vec<HelpLink>,
+    /// Whether `debug_request` is answered. Replaced by the next field since version 5.5; front ends read either.
+    pub debugger: bool,
     /// Optional parts of the protocol that work.
     pub supported_features: Vec<&'static str>,
 }

@@ -30,6 +30,8 @@ pub enum MessageType {
     CommMessage,
     /// Close a comm.
     CommClose,
+    /// Ask the debugger.
+    DebugRequest,
     /// Interrupt the running cell.
     InterruptRequest,
     /// Shut down.
@@ -54,6 +56,7 @@ impl MessageType {
             Self::CommOpen => "comm_open",
             Self::CommMessage => "comm_msg",
             Self::CommClose => "comm_close",
+            Self::DebugRequest => "debug_request",
             Self::InterruptRequest => "interrupt_request",
             Self::ShutdownRequest => "shutdown_request",
             Self::InputReply => "input_reply",
@@ -73,6 +76,7 @@ impl MessageType {
             Self::IsCompleteRequest => "is_complete_reply",
             Self::HistoryRequest => "history_reply",
             Self::CommInfoRequest => "comm_info_reply",
+            Self::DebugRequest => "debug_reply",
             Self::InterruptRequest => "interrupt_reply",
             Self::ShutdownRequest => "shutdown_reply",
             Self::CommOpen
@@ -97,6 +101,7 @@ impl From<String> for MessageType {
             "comm_open" => Self::CommOpen,
             "comm_msg" => Self::CommMessage,
             "comm_close" => Self::CommClose,
+            "debug_request" => Self::DebugRequest,
             "interrupt_request" => Self::InterruptRequest,
             "shutdown_request" => Self::ShutdownRequest,
             "input_reply" => Self::InputReply,
@@ -128,6 +133,7 @@ mod tests {
             "comm_open",
             "comm_msg",
             "comm_close",
+            "debug_request",
             "interrupt_request",
             "shutdown_request",
             "input_reply",
@@ -136,7 +142,7 @@ mod tests {
             assert!(!matches!(parsed, MessageType::Unknown(_)), "{name}");
             assert_eq!(parsed.name(), name);
         }
-        let unknown = MessageType::from("debug_request".to_owned());
-        assert_eq!(unknown, MessageType::Unknown("debug_request".to_owned()));
+        let unknown = MessageType::from("usage_request".to_owned());
+        assert_eq!(unknown, MessageType::Unknown("usage_request".to_owned()));
     }
 }

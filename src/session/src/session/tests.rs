@@ -202,3 +202,29 @@ fn questions_wait_for_an_evaluator_that_is_starting() {
     let found = runtime.block_on(session.complete("x".to_owned(), 1));
     assert_eq!(found, Completions::nothing_at(1));
 }
+
+#[test]
+fn values_are_asked_for_between_cells_and_while_one_runs() {
+    let session = Session::start(toy::starter(Duration::ZERO));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let ask = || {
+        let answer = runtime.block_on(session.inspect_values(InspectQuestion::Variables));
+        match answer {
+            InspectAnswer::Values { values, .. } => values[0].value.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask().as_deref(), Some("idle"));
+    let (_, outcome) = hand_in(&session, "sleep 1000");
+    assert!(session.is_executing());
+    assert_eq!(ask().as_deref(), Some("meanwhile"));
+    while !session.shared.running.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    session.interrupt();
+    assert!(outcome.blocking_recv().is_ok());
+    assert_eq!(ask().as_deref(), Some("idle"));
+}

@@ -20,6 +20,7 @@ pub fn note(name: &str, value: &dyn Any) {
         summary.keep();
     }
     stratoscope_strategy::note_variable(name, value);
+    crate::inspect::note(name, value);
     let (owned, device) = owned(value);
     let described = Described {
         name: name.to_owned(),

@@ -9,7 +9,6 @@
 
 use std::any::{Any, TypeId};
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use stratoscope_wire::{KeptVariable, ToKernel};
 
 use super::{describe, interrupts};
 use crate::connection;
+use crate::inspect::{Stored, Variables, share};
 
 /// The keyword of evcxr's protocol for a variable whose type has changed.
 const CHANGED_TYPE: &str = "EVCXR_VARIABLE_CHANGED_TYPE:";
@@ -169,7 +169,8 @@ pub fn finished(store: &mut VariableStore) -> &mut VariableStore {
     if !is_over && let Some(error) = unhandled::end_cell() {
         super::failed(&*error);
     }
-    let kept = store.variables.iter_mut().filter_map(|(name, variable)| {
+    let mut stored = store.variables.lock();
+    let kept = stored.iter_mut().filter_map(|(name, variable)| {
         let Kept {
             type_name,
             is_mutable,
@@ -183,20 +184,15 @@ pub fn finished(store: &mut VariableStore) -> &mut VariableStore {
         })
     });
     let variables: Vec<KeptVariable> = kept.collect();
+    drop(stored);
     if is_over {
         connection::send(&ToKernel::Kept { variables });
     }
     store
 }
 
-/// A value, and the declaration of its variable if the current cell has kept it.
-struct Variable {
-    value: Box<dyn Any>,
-    kept: Option<Kept>,
-}
-
 /// How a variable is declared.
-struct Kept {
+pub(crate) struct Kept {
     type_name: &'static str,
     is_mutable: bool,
     /// Whether the current cell has made it.
@@ -216,7 +212,7 @@ impl Kept {
 /// The variables between two cells, by their names.
 #[derive(Default)]
 pub struct VariableStore {
-    variables: HashMap<String, Variable>,
+    variables: Arc<Variables>,
     /// Those of earlier cells.
     executors: Vec<Box<dyn Any>>,
 }
@@ -224,10 +220,18 @@ pub struct VariableStore {
 /// An empty store. Each cell passes the pointer on to the next.
 #[inline(never)]
 pub fn create_variable_store() -> *mut VariableStore {
-    Box::into_raw(Box::default())
+    let store: Box<VariableStore> = Box::default();
+    share(&store.variables);
+    Box::into_raw(store)
 }
 
 impl VariableStore {
+    /// The variables, to be shared with the debugger.
+    #[cfg(test)]
+    pub(crate) fn variables(&self) -> &Arc<Variables> {
+        &self.variables
+    }
+
     /// Stores a value.
     pub fn put_variable<T: 'static>(&mut self, name: &str, value: T) {
         self.put(name, Box::new(value), None);
@@ -262,7 +266,9 @@ impl VariableStore {
     pub fn forget(&mut self, names: &[&str]) {
         for name in names {
             describe::forget(name);
-            self.variables.remove(*name);
+            // Dropped when the lock is free again.
+            let value = self.variables.lock().remove(*name);
+            drop(value);
         }
     }
 
@@ -284,10 +290,13 @@ impl VariableStore {
     /// The shared value of this name: the executor that the last asynchronous cell has made. Made here if there is none
     /// of this type.
     pub fn lazy_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
-        let shared = self.variables.get(name);
-        let shared = shared.and_then(|variable| variable.value.downcast_ref::<Arc<T>>());
+        let shared = {
+            let variables = self.variables.lock();
+            let shared = variables.get(name);
+            shared.and_then(|variable| variable.value.downcast_ref::<Arc<T>>().cloned())
+        };
         match shared {
-            Some(shared) => Arc::clone(shared),
+            Some(shared) => shared,
             None => self.own_arc(name, create),
         }
     }
@@ -296,11 +305,11 @@ impl VariableStore {
     /// tokio remembers of a thread, so that a task can only run on the executor of its cell, and goes on there.
     pub fn own_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
         let made = Arc::new(create());
-        let variable = Variable {
+        let variable = Stored {
             value: Box::new(Arc::clone(&made)),
             kept: None,
         };
-        let before = self.variables.insert(name.to_owned(), variable);
+        let before = self.variables.lock().insert(name.to_owned(), variable);
         self.executors.extend(before.map(|it| it.value));
         made
     }
@@ -308,13 +317,15 @@ impl VariableStore {
     #[inline(never)]
     fn put(&mut self, name: &str, value: Box<dyn Any>, kept: Option<Kept>) {
         describe::note(name, value.as_ref());
-        let variable = Variable { value, kept };
-        self.variables.insert(name.to_owned(), variable);
+        let variable = Stored { value, kept };
+        // What was there before is dropped when the lock is free again.
+        let before = self.variables.lock().insert(name.to_owned(), variable);
+        drop(before);
     }
 
     #[inline(never)]
     fn check(&self, name: &str, expected: TypeId) -> bool {
-        match self.variables.get(name) {
+        match self.variables.lock().get(name) {
             Some(variable) if variable.value.as_ref().type_id() == expected => return true,
             Some(_) => eprintln!("the type of the variable `{name}` was redefined, so it is lost"),
             // evcxr removes it and compiles the cell again.
@@ -327,7 +338,8 @@ impl VariableStore {
     #[inline(never)]
     fn take(&mut self, name: &str, expected: TypeId) -> Box<dyn Any> {
         describe::forget(name);
-        match self.variables.remove(name) {
+        let taken = self.variables.lock().remove(name);
+        match taken {
             Some(variable) if variable.value.as_ref().type_id() == expected => variable.value,
             Some(_) => panic!("the variable `{name}` is of another type"),
             None => panic!("the variable `{name}` has gone missing"),
@@ -408,9 +420,9 @@ mod tests {
         begin();
         let mut store = VariableStore::default();
         store.keep("text", "String", true, "long enough".to_owned());
-        assert!(store.variables["text"].kept.is_some());
+        assert!(store.variables.lock()["text"].kept.is_some());
         let store = finished(&mut store);
-        assert!(store.variables["text"].kept.is_none());
+        assert!(store.variables.lock()["text"].kept.is_none());
         store.forget(&["text", "unknown"]);
         assert!(!store.check_variable::<String>("text"));
     }

@@ -51,7 +51,7 @@ fn described(data: &TensorData, name: &str, device: &str) -> String {
 }
 
 /// The statistics in one line. NaN values are counted and left out of the rest.
-fn statistics(values: &[f64]) -> String {
+pub(crate) fn statistics(values: &[f64]) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
     let mut line = String::new();
     if !finite.is_empty() {
@@ -127,7 +127,7 @@ fn corner(
 }
 
 /// Four significant digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => format!("{value}"),
         0.0 => "0".to_owned(),

@@ -45,6 +45,14 @@ pub trait Observer: Send + Sync {
         None
     }
 
+    /// Whether somebody waits to read models, as a debugger does. The loop asks between two optimizer steps.
+    fn wants_to_look(&self) -> bool {
+        false
+    }
+
+    /// The model of the run can be read until this returns.
+    fn look(&self) {}
+
     /// The run waits between two optimizer steps, or goes on.
     fn paused(&self, _run: u64, _is_paused: bool) {}
 

@@ -17,7 +17,7 @@
 //! assert!(!RunContext::current().is(&context));
 //! ```
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
@@ -38,6 +38,9 @@ pub(crate) mod ledger;
 pub mod mixed_precision;
 pub mod warnings;
 
+/// Makes another handle of the model in a value of the type that it is registered for.
+pub(crate) type Handle = fn(&dyn Any) -> Option<Box<dyn Any>>;
+
 /// What surrounds training. A clone is the same context.
 #[derive(Clone)]
 pub struct RunContext(Arc<Shared>);
@@ -53,7 +56,7 @@ struct Shared {
     /// The models that are alive, with the memory that they hold.
     alive: AliveModels,
     /// How to look into a model, by its type: a network may be a cell's own.
-    models: Mutex<HashMap<TypeId, Look>>,
+    models: Mutex<HashMap<TypeId, (Look, Handle)>>,
 }
 
 thread_local! {
@@ -132,12 +135,17 @@ impl RunContext {
 
     /// How to look into values of a type, if a model of it was made.
     pub(crate) fn look(&self, model: TypeId) -> Option<Look> {
-        lock(&self.0.models).get(&model).copied()
+        lock(&self.0.models).get(&model).map(|(look, _)| *look)
     }
 
-    /// Values of this type are looked into by `look` from now on.
-    pub(crate) fn register(&self, model: TypeId, look: Look) {
-        lock(&self.0.models).entry(model).or_insert(look);
+    /// How to get another handle of the model in a value of a type, if a model of it was made.
+    pub(crate) fn handle(&self, model: TypeId) -> Option<Handle> {
+        lock(&self.0.models).get(&model).map(|(_, handle)| *handle)
+    }
+
+    /// Values of this type are looked into by these from now on.
+    pub(crate) fn register(&self, model: TypeId, by: (Look, Handle)) {
+        lock(&self.0.models).entry(model).or_insert(by);
     }
 }
 

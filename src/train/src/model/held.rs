@@ -9,7 +9,7 @@ use stratoscope_strategy::{
     ParameterServerStrategy, Strategy, TpuStrategy, VariableRecord,
 };
 
-use crate::context::RunContext;
+use crate::context::{Handle, RunContext};
 use crate::model::predict::{Prediction, Predictions};
 use crate::model::{Model, ModelOf};
 
@@ -58,7 +58,11 @@ pub fn held(value: &dyn Any) -> Option<Held> {
 /// Models of this network are known in this context from now on.
 pub(crate) fn register<N: Network>(context: &RunContext) {
     let look: Look = |value| value.downcast_ref::<ModelOf<N>>()?.held();
-    context.register(TypeId::of::<ModelOf<N>>(), look);
+    let handle: Handle = |value| {
+        let model: &Model = value.downcast_ref::<ModelOf<N>>()?;
+        Some(Box::new(model.clone()))
+    };
+    context.register(TypeId::of::<ModelOf<N>>(), (look, handle));
 }
 
 /// The variables of a model with all their copies, and what its optimizer keeps beside them.

@@ -9,6 +9,7 @@ pub(crate) mod compile;
 pub(crate) mod evaluate;
 mod freeze;
 pub mod held;
+pub mod look;
 pub mod lora;
 mod of;
 pub mod predict;

@@ -113,6 +113,9 @@ impl LiveTable {
             self.show_pause(at);
         }
         loop {
+            if observer.wants_to_look() {
+                at.lease.lent(|| observer.look());
+            }
             match observer.command(run) {
                 Some(RunCommand::Pause) if !self.is_paused => {
                     self.is_paused = true;

@@ -1,0 +1,76 @@
+//! What a request leads to, and what is remembered of one that waits.
+
+use serde_json::Value;
+use stratoscope_wire::{InspectQuestion, RunAction};
+
+use crate::references::Referred;
+
+/// What is to be done for a request.
+#[derive(Debug)]
+pub enum Action {
+    /// Nothing more: this is the reply.
+    Reply(Answered),
+    /// A question about values; its answer goes to [`crate::Debugger::inspected`].
+    Inspect {
+        /// What is asked.
+        question: InspectQuestion,
+        /// For the reply.
+        then: Pending,
+    },
+    /// Rust code is to be evaluated, if no cell runs; its result goes to [`crate::Debugger::evaluated`].
+    Evaluate {
+        /// The code.
+        expression: String,
+        /// For the reply.
+        then: Pending,
+    },
+}
+
+/// A reply, and the events that follow it.
+#[derive(Debug)]
+pub struct Answered {
+    /// The content of `debug_reply`.
+    pub reply: Value,
+    /// The contents of `debug_event`s.
+    pub events: Vec<Value>,
+    /// What a run of the running cell is asked to do.
+    pub control: Option<(u64, RunAction)>,
+}
+
+/// A request that waits for an answer.
+#[derive(Debug)]
+pub struct Pending {
+    pub(crate) request: Asked,
+    pub(crate) about: About,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub seq: Value,
+    pub command: String,
+}
+
+/// What a request is about.
+#[derive(Debug)]
+pub(crate) enum About {
+    Variables,
+    Children(Children),
+    /// `hover`, `watch`, `repl` or nothing.
+    Evaluate {
+        expression: String,
+        may_run: bool,
+    },
+    /// First where the value is, then what is displayed of it.
+    Rich,
+}
+
+/// The children that a request asks for.
+#[derive(Debug)]
+pub(crate) struct Children {
+    pub of: Referred,
+    /// The first positions among the named and among the indexed children.
+    pub starts: (usize, usize),
+    /// All children are wanted, so that a long list is divided.
+    pub is_whole: bool,
+}

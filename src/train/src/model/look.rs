@@ -1,0 +1,121 @@
+//! A model as a debugger sees it: without waiting for it, and without keeping it alive.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use burn::tensor::TensorData;
+use stratoscope_bert::names::value_of;
+use stratoscope_strategy::VariableRecord;
+
+use super::Model;
+use crate::context::RunContext;
+use crate::network::AnyNetwork;
+use crate::run::state::SharedModel;
+
+/// A model that is not kept alive.
+#[derive(Clone)]
+pub struct WeakModel(Weak<SharedModel>);
+
+impl WeakModel {
+    /// The model; `None` if it was dropped.
+    pub fn upgrade(&self) -> Option<Model> {
+        let shared = self.0.upgrade()?;
+        Some(Model { shared })
+    }
+}
+
+impl fmt::Debug for WeakModel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("WeakModel")
+    }
+}
+
+impl Model {
+    /// A handle that does not keep the model alive.
+    pub fn downgrade(&self) -> WeakModel {
+        WeakModel(Arc::downgrade(&self.shared))
+    }
+
+    /// The model at this moment; `None` while a call has it, such as a training step.
+    pub fn look(&self) -> Option<ModelLook> {
+        let (records, network) = {
+            let state = self.shared.try_state()?;
+            let replicas = &state.step.replicas;
+            (replicas.records().to_vec(), replicas.first().clone())
+        };
+        Some(ModelLook {
+            line: format!("{self:?}"),
+            records,
+            network,
+        })
+    }
+}
+
+/// A model at one moment: its variables, as handles.
+pub struct ModelLook {
+    /// The model in one line.
+    pub line: String,
+    /// Its variables, in the order of its fields.
+    pub records: Vec<VariableRecord>,
+    network: AnyNetwork,
+}
+
+impl ModelLook {
+    /// The values of replica 0's copy of a variable, read from the device.
+    pub fn values(&self, variable: &VariableRecord) -> Option<TensorData> {
+        value_of(&self.network, variable.param)
+    }
+}
+
+impl fmt::Debug for ModelLook {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.line)
+    }
+}
+
+/// Another handle of the model in this value: a [`Model`], or a [`ModelOf`](super::ModelOf) a network of which a model was
+/// made in this context.
+pub fn model_in(value: &dyn Any) -> Option<Model> {
+    if let Some(model) = value.downcast_ref::<Model>() {
+        return Some(model.clone());
+    }
+    let handle = RunContext::current().handle(value.type_id())?;
+    handle(value)?.downcast().ok().map(|model| *model)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::sequential::{Dense, Sequential};
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_seen_by_its_variables() {
+        let model = Sequential([Dense(3).input_shape(2)]).expect("a valid model");
+        let seen = model_in(&model).expect("a model");
+        let look = seen.look().expect("no call has it");
+        let names: Vec<&str> = look.records.iter().map(|it| it.name.as_str()).collect();
+        let kernel = &look.records[0];
+        let values = look.values(kernel).expect("it has values");
+        assert_eq!(
+            (names.len(), values.shape().to_vec()),
+            (2, kernel.shape.clone())
+        );
+        assert!(look.line.contains("9 parameters"), "{look:?}");
+        assert!(model_in(&7_u8).is_none());
+    }
+
+    #[test]
+    fn a_model_in_use_is_not_waited_for_and_not_kept() {
+        let model = Sequential([Dense(3).input_shape(2)]).expect("a valid model");
+        let weak = model.downgrade();
+        {
+            let _state = model.state();
+            assert!(model.look().is_none());
+        }
+        assert!(weak.upgrade().is_some());
+        drop(model);
+        assert!(weak.upgrade().is_none());
+    }
+}

@@ -1,0 +1,93 @@
+"""The debugger panel of JupyterLab: it is opened with the bug button, shows the variables after each cell, unfolds a model,
+and renders a value as a cell would display it. The screenshots are in target/screenshots/."""
+
+import json
+import time
+
+import nbformat
+
+from test_widgets import kernel, press, run
+
+CELLS = [
+    "#[derive(Debug)]\nstruct Setting { name: &'static str, values: Vec<f64> }\n"
+    'let setting = Setting { name: "rates", values: vec![1e-3, 5e-5] };\n'
+    "let numbers: Vec<f32> = (0..1_000_000).map(|it| it as f32).collect();",
+    'let model = Sequential([Dense(8).input_shape(4).activation("relu"), Dense(2)])?;\n'
+    'compile!(model, optimizer = AdamW::new(1e-3), loss = MeanSquaredError)?;',
+    "let ones = Tensor::<2>::ones([20, 30], &Device::flex());",
+]
+
+# The rows of the tree, each as its own name and value.
+ROWS = ("[...document.querySelectorAll('.jp-DebuggerVariables-body .jp-TreeItem')].map(each => ["
+        "each.querySelector(':scope > .jp-DebuggerVariables-name')?.innerText ?? '', "
+        "each.querySelector(':scope > .jp-DebuggerVariables-detail')?.innerText ?? ''])")
+
+
+def item(name):
+    """A JavaScript expression: the row with this name."""
+    return ("[...document.querySelectorAll('.jp-DebuggerVariables-body .jp-TreeItem')].find(each => "
+            f"each.querySelector(':scope > .jp-DebuggerVariables-name')?.innerText === {json.dumps(name)})")
+
+
+def shows(page, name, text, seconds=60):
+    """Waits for a row with this name whose value has this text."""
+    page.wait_until(f"{ROWS}.some(([name, value]) => name === {json.dumps(name)} && value.includes({json.dumps(text)}))", seconds)
+
+
+def unfold(page, name):
+    press(page, f"{item(name)}.querySelector(':scope > .jp-DebuggerVariables-name')")
+
+
+def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pictures):
+    page = chromium
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    kernelspec = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec})
+    nbformat.write(notebook, jupyter_lab.work / "debugger.ipynb")
+    page.resize(1500, 950)
+    page.open(f"{jupyter_lab.address}/lab/workspaces/debugger/tree/debugger.ipynb?reset")
+    page.wait_until(f"document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === {len(CELLS)}", 120)
+    deadline = time.monotonic() + 120
+    while kernel(jupyter_lab, "debugger.ipynb") != ("idle", 1):
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    time.sleep(2)
+    run(page, 1)
+
+    button = "document.querySelector('.jp-NotebookPanel .jp-DebuggerBugButton')"
+    page.wait_until(f"{button} && !{button}.disabled && {button}.getAttribute('aria-disabled') !== 'true'", 60)
+    press(page, button)
+    shows(page, "setting", "Setting { name:")
+    shows(page, "numbers", "1000000 elements")
+
+    # The panel follows the cells.
+    press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[1]")
+    run(page, 2)
+    shows(page, "model", "58 parameters", 120)
+    run(page, 3)
+    shows(page, "ones", "[20, 30] f32", 120)
+
+    unfold(page, "model")
+    page.wait_until(f"{item('dense')}")
+    unfold(page, "dense")
+    page.wait_until(f"{item('weight')}")
+    shows(page, "weight", "[4, 8] f32")
+    unfold(page, "weight")
+    shows(page, "statistics", "min -")
+    unfold(page, "setting")
+    shows(page, "name", '"rates"')
+    unfold(page, "numbers")
+    shows(page, "[990000 … 999999]", "10000 elements")
+    page.evaluate(f"{item('model')}.scrollIntoView()")
+    time.sleep(1)
+    page.picture(pictures / "debugger-variables.png")
+
+    # What a cell would display: the magnifying glass beside the variable.
+    page.evaluate(f"{item('model')}.dispatchEvent(new MouseEvent('mouseover', {{bubbles: true}}))")
+    glass = f"{item('model')}.querySelector(':scope > .jp-DebuggerVariables-renderVariable')"
+    page.wait_until(glass)
+    page.evaluate(f"{glass}.click()")
+    rendered = "document.querySelector('.jp-VariableRendererPanel, .jp-DebuggerRichVariable')"
+    page.wait_until(f"{rendered} && {rendered}.innerText.includes('dense')", 60)
+    time.sleep(1)
+    page.picture(pictures / "debugger-rich-view.png")
