@@ -269,14 +269,14 @@ fn shards_train_alike_on_gpu() {
         || MirroredStrategy::on([stratoscope_strategy::cpu(0), gpu()]),
     ];
     for place in places {
-        let run = |shard: Option<Shard>| {
+        let run = |shard: Option<Shard>| -> stratoscope_diagnostics::Result<_> {
             let strategy = match shard {
                 Some(shard) => place()?.shard(shard)?,
                 None => place()?,
             };
             let model = compiled(&strategy, SGD::new(0.1).momentum(0.9));
             model.fit(&data, fit())?;
-            stratoscope_diagnostics::Result::Ok(weights(&model))
+            Ok(weights(&model))
         };
         let expected = match run(None) {
             Ok(expected) => expected,
