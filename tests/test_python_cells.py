@@ -255,14 +255,6 @@ def test_the_environment_is_set_by_a_translated_cell(notebook):
     assert "STRATOSCOPE_OF_PYTHON=a b" in notebook.run(next_cell(cell)).stream()
 
 
-@pytest.mark.parametrize("name", ["PyTorch", "the Trainer"])
-def test_pytorch_gets_a_pointer(notebook, name):
-    cell = pasted(notebook, CELLS[name][0])
-    check_error(cell, "SC1013")
-    assert "PyTorch, which is not translated" in " ".join(cell.shown().split())
-    assert not cell.reply["payload"]
-
-
 def test_what_is_not_translated_is_named_with_its_line(notebook):
     cell = pasted(notebook, CELLS["a layer that is not here"][0])
     check_error(cell, "SC1013")

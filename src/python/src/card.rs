@@ -7,7 +7,6 @@ use stratoscope_diagnostics::{CellSpan, Diagnostic, Figure, Place, Rule, Severit
 use stratoscope_render::html::{CODE_FONT, escape, prose};
 use stratoscope_render::text;
 
-use crate::translate::pointer;
 use crate::{Line, Translation};
 
 /// What every card of a Python cell says.
@@ -23,11 +22,6 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
     };
     let mut card = facts.diagnostic();
     card.fixes.clear();
-    if translation.is_torch && !translation.is_nothing() {
-        let mut diagnostics = vec![card.fix(pointer().to_owned())];
-        diagnostics.extend(translation.findings.iter().cloned());
-        return diagnostics;
-    }
     let has_cell = translation.lines.iter().any(|line| !line.is_comment);
     let has_nothing = translation.is_nothing();
     card.why = vec![match has_cell {
@@ -42,9 +36,6 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
     card = with_evidence(card, translation);
     if has_nothing {
         card.severity = Severity::Note;
-        if translation.is_torch {
-            card.why.push(pointer().to_owned());
-        }
         let what = if source.contains("import ") {
             "nothing to import"
         } else {

@@ -30,6 +30,7 @@ mod notebook;
 mod parse;
 mod rules;
 mod signs;
+mod trainer_rules;
 mod translate;
 
 pub use notebook::{Cells, cells};
@@ -114,8 +115,6 @@ pub struct Translation {
     pub free: Vec<Free>,
     /// It uses TensorFlow, Keras or Hugging Face.
     pub is_keras: bool,
-    /// It uses PyTorch or the Trainer.
-    pub is_torch: bool,
 }
 
 /// The answer to a Python cell.
@@ -140,7 +139,7 @@ impl Answer {
 
     /// Whether a cell can be put below: it has a statement, not only comments.
     pub fn has_cell(&self) -> bool {
-        !self.translation.is_torch && self.translation.lines.iter().any(|line| !line.is_comment)
+        self.translation.lines.iter().any(|line| !line.is_comment)
     }
 }
 

@@ -31,6 +31,13 @@ const USUAL: &[(&str, &str)] = &[
     ),
     ("torch", "torch"),
     ("nn", "torch.nn"),
+    ("F", "torch.nn.functional"),
+    ("optim", "torch.optim"),
+    ("evaluate", "evaluate"),
+    ("peft", "peft"),
+    ("DataLoader", "torch.utils.data.DataLoader"),
+    ("LoraConfig", "peft.LoraConfig"),
+    ("get_peft_model", "peft.get_peft_model"),
 ];
 
 /// Modules of Keras by their older and inner names.
@@ -125,7 +132,29 @@ const CLASSES: &[(&str, &[&str])] = &[
     ("datasets.", &["load_dataset", "load_from_disk"]),
     (
         "transformers.",
-        &["AutoTokenizer", "BertTokenizer", "BertTokenizerFast"],
+        &[
+            "AutoTokenizer",
+            "BertTokenizer",
+            "BertTokenizerFast",
+            "AutoModelForSequenceClassification",
+            "AutoModelForTokenClassification",
+            "AutoModelForQuestionAnswering",
+            "AutoModelForMultipleChoice",
+            "AutoModelForMaskedLM",
+            "Trainer",
+            "TrainingArguments",
+            "Seq2SeqTrainer",
+            "Seq2SeqTrainingArguments",
+            "DataCollatorWithPadding",
+            "DataCollatorForTokenClassification",
+            "DataCollatorForLanguageModeling",
+            "EarlyStoppingCallback",
+            "get_scheduler",
+            "get_linear_schedule_with_warmup",
+            "get_cosine_schedule_with_warmup",
+            "set_seed",
+            "pipeline",
+        ],
     ),
 ];
 

@@ -110,8 +110,13 @@ fn cells_are_translated() {
 }
 
 #[test]
+fn cells_of_the_trainer_and_of_pytorch_are_translated() {
+    check("trainer.md", 60);
+}
+
+#[test]
 fn every_line_of_a_cell_is_under_a_line_of_python() {
-    for file in ["articles.md", "cells.md"] {
+    for file in ["articles.md", "cells.md", "trainer.md"] {
         for case in read(file).1 {
             let answer = answered(&case.python);
             let count = case.python.lines().count();
@@ -196,7 +201,7 @@ fn rename(text: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn other_names_comments_and_lines_change_nothing() {
-    for file in ["articles.md", "cells.md"] {
+    for file in ["articles.md", "cells.md", "trainer.md"] {
         for Case { name, python, .. } in read(file).1 {
             // Texts over several lines hold no comments.
             if !python.contains("\"\"\"") {

@@ -34,6 +34,9 @@ impl Translator<'_> {
     }
 
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        if let Some(written) = self.assign_of_hub(name, value, span) {
+            return written;
+        }
         if let Some(written) = self.assign_parts(name, value, span) {
             return written;
         }
@@ -203,6 +206,9 @@ impl Translator<'_> {
         value: &Value,
         span: CellSpan,
     ) -> Result<(), Why> {
+        if let Some(done) = self.prepared(targets, value, span) {
+            return done;
+        }
         if let Some(loaded) = self.loaded(value) {
             return self.assign_splits(targets, value, &loaded?, span);
         }

@@ -103,15 +103,7 @@ impl Translator<'_> {
     fn statement(&mut self, statement: &Statement, wraps: bool) -> Result<(), Why> {
         let span = statement.span;
         match &statement.kind {
-            StatementKind::Import(imports) => {
-                let is_torch = |path: &str| {
-                    path.starts_with("torch")
-                        || path.ends_with(".Trainer")
-                        || path.ends_with("TrainingArguments")
-                };
-                self.translation.is_torch |= imports.iter().any(|import| is_torch(&import.path));
-                Ok(())
-            }
+            StatementKind::Import(_) => Ok(()),
             StatementKind::Nothing => Ok(()),
             StatementKind::Assign(targets, value) => match targets.as_slice() {
                 [target] => self.assign(target, value, span),
@@ -214,6 +206,9 @@ impl Translator<'_> {
             see_whole(value);
             self.idle(span, why);
             return Ok(());
+        }
+        if let Some(done) = self.statement_of_hub(value, call, span) {
+            return done;
         }
         if let Some(full) = self.names.full(&call.function) {
             return self.library_call(&full, call, span);

@@ -3,7 +3,7 @@
 use super::arguments::{is_float, is_int, see_whole};
 use super::callback::folder;
 use super::number::Typed;
-use super::pretrained::{POINTER, is_config};
+use super::pretrained::is_config;
 use super::reasons::of_numpy;
 use super::source::Loaded;
 use super::steps::SPLIT;
@@ -98,6 +98,9 @@ impl Translator<'_> {
     }
 
     fn made_by_library(&mut self, value: &Value, full: &str, call: &Call) -> Result<Made, Why> {
+        if let Some(made) = self.made_by_hub(value, full, call) {
+            return made;
+        }
         let last = full.rsplit('.').next().unwrap_or_default();
         if let Some(rest) = full.strip_prefix("tensorflow.distribute.")
             && last.ends_with("Strategy")
@@ -217,8 +220,9 @@ impl Translator<'_> {
             return Ok((String::new(), Thing::Folded));
         }
         Err(match first {
-            "torch" | "pytorch_lightning" | "accelerate" | "peft" => POINTER.to_owned(),
-            "transformers" if full.contains("Train") => POINTER.to_owned(),
+            "pytorch_lightning" | "lightning" => {
+                "`compile!` and `fit!` replace the `Trainer` of Lightning, whose cells are not translated".to_owned()
+            }
             "transformers" if full.ends_with("create_optimizer") => {
                 "there is no `create_optimizer` here; `AdamW::new(warmup_linear(5e-5, 0.1))` warms up and decays over \
                  the run"
@@ -240,6 +244,9 @@ impl Translator<'_> {
 
     /// Functions and classes of the cell, and methods of its things.
     fn made_by_cell(&mut self, value: &Value, call: &Call) -> Result<Made, Why> {
+        if let Some(made) = self.made_by_part(call) {
+            return made;
+        }
         if let Kind::Attribute(object, method) = &call.function.kind {
             return self.made_by_method(object, method, call);
         }
@@ -356,7 +363,7 @@ impl Translator<'_> {
             Thing::Splits(Splits {
                 names,
                 is_tensorflow: loaded.is_tensorflow,
-                max_length: None,
+                max_length: loaded.max_length.clone(),
             }),
         )
     }

@@ -28,7 +28,7 @@ fn given<'c>(call: &'c Call, names: &[&'static str]) -> Result<Given<'c>, Why> {
 }
 
 /// Whether a value is the better the lower it is.
-fn is_better_low(monitored: &str) -> bool {
+pub(crate) fn is_better_low(monitored: &str) -> bool {
     let low = [
         "loss",
         "error",

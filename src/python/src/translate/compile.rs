@@ -209,7 +209,7 @@ impl Translator<'_> {
     }
 
     /// Whether the notebook may have a strategy that the model belongs to.
-    fn names_a_strategy(&self) -> bool {
+    pub(crate) fn names_a_strategy(&self) -> bool {
         self.known
             .variables
             .values()

@@ -28,6 +28,10 @@ impl Translator<'_> {
                     .to_owned(),
             );
         }
+        if self.is_without_gradients(items) {
+            self.block(body);
+            return Ok(());
+        }
         let [(value, None)] = items else {
             return Err("`with` is translated for `strategy.scope()`".to_owned());
         };
@@ -134,6 +138,9 @@ impl Translator<'_> {
             self.idle(statement.span, "memory of a GPU is taken as it is needed");
             self.skip_comments(statement.span.end);
             return Ok(());
+        }
+        if let Some(done) = self.torch_loop(statement, items, body) {
+            return done;
         }
         if let Some(tape) = self.tape_in(body) {
             see_whole(items);

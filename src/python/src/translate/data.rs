@@ -167,7 +167,7 @@ impl Translator<'_> {
     }
 
     /// `{"text": texts, "labels": labels}`.
-    fn slices_of_columns(&mut self, items: &[(Value, Value)]) -> Result<Pipeline, Why> {
+    pub(crate) fn slices_of_columns(&mut self, items: &[(Value, Value)]) -> Result<Pipeline, Why> {
         let is_label = |key: &Value| {
             matches!(
                 key.text(),

@@ -25,6 +25,9 @@ impl Translator<'_> {
         if it.has_more {
             return Err("a function of Rust has a fixed list of arguments".to_owned());
         }
+        if let Some(done) = self.function_of_hub(it, span) {
+            return done;
+        }
         if let Some(tape) = self.tape_in(&it.body) {
             self.note_part(it, span);
             self.skip_comments(span.end);
@@ -255,6 +258,12 @@ impl Translator<'_> {
     pub(crate) fn class(&mut self, it: &Class, span: CellSpan) -> Result<(), Why> {
         const NO_CHAIN: &str = "a subclass of `Model` is translated where it is a chain of layers; any other is a `Network` \
                                 of your own, as in notebooks/model_outside_scope.ipynb";
+        if let Some(done) = self.class_of_hub(it, span) {
+            return done;
+        }
+        if let Some(done) = self.module_of_torch(it, span) {
+            return done;
+        }
         let is_model = it
             .bases
             .iter()

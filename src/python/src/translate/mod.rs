@@ -31,6 +31,8 @@ mod tape;
 mod tape_loop;
 mod text;
 pub(crate) mod thing;
+mod torch;
+pub(crate) mod trainer;
 mod trial;
 mod value;
 mod visible;
@@ -44,6 +46,7 @@ use crate::names::Names;
 use crate::parse::Program;
 use crate::{Known, Left, Line, Note, Translation};
 use thing::Thing;
+use trainer::Hub;
 
 /// Why something is not translated, to follow a colon.
 pub(crate) type Why = String;
@@ -102,6 +105,8 @@ pub(crate) struct Translator<'a> {
     /// Values of the cell that functions may use: they are written out there.
     constants: BTreeMap<String, String>,
     seed: Option<String>,
+    /// What is known of transformers and PyTorch.
+    hub: Hub,
     translation: Translation,
 }
 
@@ -109,6 +114,7 @@ pub(crate) struct Translator<'a> {
 pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Translation {
     let statements = &program.statements;
     let names = Names::of(statements);
+    let hub = Hub::of(statements, &names);
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut translator = Translator {
         text,
@@ -140,6 +146,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         next_comment: 0,
         constants: BTreeMap::new(),
         seed: None,
+        hub,
         translation: Translation::default(),
     };
     translator.uses = uses(statements);
@@ -147,6 +154,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     translator.block(statements);
     translator.unused_bodies();
     translator.empty_lists();
+    translator.unused_parts();
     translator.rest_of_comments();
     translator.translation
 }
@@ -257,6 +265,9 @@ impl Translator<'_> {
             "tf_keras",
             "transformers",
             "datasets",
+            "torch",
+            "peft",
+            "evaluate",
         ];
         let mut found = libraries.iter().any(|library| self.names.imports(library));
         each_value(statements, &mut |value| {
@@ -430,9 +441,4 @@ impl Translator<'_> {
         self.depth = 0;
         self.comments_before(usize::MAX);
     }
-}
-
-/// What a cell of PyTorch or of the Trainer is answered.
-pub(crate) fn pointer() -> &'static str {
-    pretrained::POINTER
 }

@@ -4,6 +4,8 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::arguments::without_effect;
 use super::thing::{Encodings, ModelFacts, Thing};
+use super::trainer::heads::head_of;
+use super::trainer::part::HeadKind;
 use super::{Translator, Why, text};
 use crate::model::{Call, Keyword, Kind, Value};
 
@@ -16,8 +18,6 @@ const CLASSIFIERS: &[&str] = &[
     "TFCamembertForSequenceClassification",
     "TFElectraForSequenceClassification",
     "TFAutoModelForSequenceClassification",
-    "BertForSequenceClassification",
-    "AutoModelForSequenceClassification",
 ];
 
 /// More labels are not named one by one.
@@ -82,15 +82,20 @@ impl Translator<'_> {
             );
             return Ok((String::new(), Thing::Tokenizer));
         }
-        if !CLASSIFIERS.contains(&class) {
+        self.policy_before_model();
+        let head = head_of(class);
+        if let Some(head) = head {
+            self.hub.heads.insert(call.span.start, head);
+            if head != HeadKind::Sequence {
+                return self.other_head(head, &checkpoint, call);
+            }
+        }
+        if head.is_none() && !CLASSIFIERS.contains(&class) {
             return Err(format!(
                 "there is no `{class}` here; there is `BertForSequenceClassification`"
             ));
         }
-        if !class.starts_with("TF") {
-            return Err(POINTER.to_owned());
-        }
-        if !class.contains("TFBert") && !class.contains("Auto") {
+        if !class.contains("TFBert") && !class.starts_with("Bert") && !class.contains("Auto") {
             self.note(call.span, "the checkpoint says which kind of model it is");
         }
         if class.contains("Auto") {
@@ -126,6 +131,9 @@ impl Translator<'_> {
             scope: self.scopes.last().cloned(),
             compiled: None,
         };
+        if given.has_several {
+            self.hub.heads.insert(call.span.start, HeadKind::Labels);
+        }
         let rust = given.written(&checkpoint, &labels, outputs)?;
         Ok((rust, Thing::Model(facts)))
     }
@@ -250,7 +258,3 @@ impl Translator<'_> {
         Ok(rust)
     }
 }
-
-/// What a cell of PyTorch or of the Trainer is answered.
-pub(crate) const POINTER: &str = "this is PyTorch, which is not translated: `compile!` and `fit!` replace the loop or the \
-                                  `Trainer`, as `%help` shows";

@@ -2,6 +2,7 @@
 
 use super::steps::COLUMNS;
 use super::thing::{Pipeline, Splits, Thing};
+use super::trainer::data::several_files;
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
@@ -15,6 +16,8 @@ pub(crate) struct Loaded {
     pub wanted: Vec<String>,
     /// It is one of `tf.data`.
     pub is_tensorflow: bool,
+    /// `max_length` of what it is a part of.
+    pub max_length: Option<String>,
 }
 
 impl Translator<'_> {
@@ -59,6 +62,9 @@ impl Translator<'_> {
 
     /// `load_dataset(…)`, `load_from_disk(…)`, `tfds.load(…)`.
     pub(crate) fn loaded(&mut self, value: &Value) -> Option<Result<Loaded, Why>> {
+        if let Some(split) = self.test_split(value) {
+            return Some(split);
+        }
         let call = value.call()?;
         let is_tensorflow = match self.names.called(value).as_deref() {
             Some("tensorflow_datasets.load") => true,
@@ -90,8 +96,14 @@ impl Translator<'_> {
             }
             None => Vec::new(),
         };
-        let files = text_of(call.keyword("data_files").map(|it| &it.value));
+        let files = call.keyword("data_files").map(|it| &it.value);
+        let by_split = match files.map(|it| &it.kind) {
+            Some(Kind::Dict(items)) => Some(several_files(&name, items)?),
+            _ => None,
+        };
+        let files = text_of(files);
         let (rust, splits) = match (name.as_str(), files) {
+            _ if let Some(loaded) = by_split => loaded,
             (glue, _) if task_of(glue).is_some() => {
                 let task = task_of(glue).unwrap_or_default();
                 self.note(
@@ -136,6 +148,7 @@ impl Translator<'_> {
             splits,
             wanted,
             is_tensorflow,
+            max_length: None,
         })
     }
 }
@@ -193,6 +206,7 @@ fn saved(call: &Call) -> Result<Loaded, Why> {
         splits: vec!["train"],
         wanted: vec!["train".to_owned()],
         is_tensorflow: false,
+        max_length: None,
     })
 }
 

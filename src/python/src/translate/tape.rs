@@ -278,7 +278,7 @@ fn made_anew(body: &[Statement], tape: &Tape, sums: &[&str]) -> Option<CellSpan>
 }
 
 /// `N` of the condition `(step + 1) % N == 0`, also where the last step of the data is one too: `… or step + 1 == len(data)`.
-fn every(condition: &Value) -> Option<&Value> {
+pub(crate) fn every(condition: &Value) -> Option<&Value> {
     match &condition.kind {
         Kind::Binary(left, "or", right) => [(left, right), (right, left)]
             .into_iter()

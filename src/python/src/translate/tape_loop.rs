@@ -146,7 +146,7 @@ impl Translator<'_> {
     }
 
     /// How many numbers `range(…)` has: `epochs` of `range(epochs)` and of `range(1, epochs + 1)`.
-    fn passes(&mut self, bounds: &[Value]) -> Result<String, Why> {
+    pub(crate) fn passes(&mut self, bounds: &[Value]) -> Result<String, Why> {
         let (start, end) = match bounds {
             [end] => return self.whole(end),
             [start, end] => (start, end),
@@ -391,7 +391,7 @@ fn changes_steps(statement: &Statement) -> Option<&'static str> {
 }
 
 /// `dataset` of `enumerate(dataset)`, `tqdm(dataset)`.
-fn data_of_loop(items: &Value) -> Value {
+pub(crate) fn data_of_loop(items: &Value) -> Value {
     match items.call() {
         Some(call) => match (&call.function.kind, call.arguments.first()) {
             (Kind::Name(name), Some(inner)) if name == "enumerate" || name == "tqdm" => {

@@ -5,6 +5,7 @@ use stratoscope_diagnostics::CellSpan;
 use super::layer::Layer;
 use super::pretrained::Head;
 use super::tape::Tape;
+use super::trainer::part::Part;
 use crate::model::{Call, Value};
 
 /// What a name is known to be.
@@ -72,6 +73,8 @@ pub(crate) enum Thing {
     Dict(Vec<(String, Value)>),
     /// `tf.data.Options`, with its policy for workers.
     Options(Option<&'static str>),
+    /// A part of `compile!` or `fit!`.
+    Part(Box<Part>),
     /// Nothing is made for it: what it stands for is part of something else.
     Folded,
     /// It is not translated, or was made in a block that has ended; the line.
@@ -205,6 +208,7 @@ impl Thing {
             Self::Bool => "a condition",
             Self::Texts | Self::List => "a list",
             Self::Dict(_) => "a dictionary",
+            Self::Part(part) => part.word(),
             Self::Value | Self::Options(_) | Self::Folded | Self::Missing(_) => "a value",
         }
     }

@@ -95,6 +95,7 @@ impl Translator<'_> {
                 | Thing::Config(_)
                 | Thing::Dict(_)
                 | Thing::Encodings(_)
+                | Thing::Part(_)
                 | Thing::Step(_)),
             ) => {
                 return Err(format!(
