@@ -75,6 +75,9 @@ impl Translator<'_> {
             "experimental_distribute_dataset",
             "prepare_tf_dataset",
             "train_test_split",
+            "rename_column",
+            "remove_columns",
+            "with_format",
         ];
         if self.names.called(value).as_deref() == Some("tensorflow.data.Dataset.from_tensor_slices")
         {

@@ -37,7 +37,8 @@ impl Translator<'_> {
     /// The metrics of the cell, and the accuracy that a loop counts by hand.
     pub(super) fn metrics_of_loop(&mut self, block: &[Statement]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        let measures = self.things.iter().filter_map(|(_, thing)| match thing {
+        self.hub.unused_metrics.clear();
+        let measures = self.things.values().filter_map(|thing| match thing {
             Thing::Part(part) => match &**part {
                 Part::Measures(measures) => Some(measures.clone()),
                 _ => None,
@@ -109,6 +110,7 @@ impl Translator<'_> {
             statement.span,
             "`evaluate!` computes the loss and the metrics of `compile!` over the whole data",
         );
+        self.others_of_loop(body);
         each_value(body, &mut see_whole);
         self.miss_bound(statement);
         Ok(())

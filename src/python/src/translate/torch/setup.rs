@@ -107,16 +107,12 @@ impl Translator<'_> {
                 || full == "transformers.set_seed"
                 || full == "random.seed"
             {
-                return match call.argument("seed", 0).cloned() {
-                    Some(seed) => Some(self.value(&seed).map(|seed| {
-                        self.note(
-                            span,
-                            format!("`seed = {seed}` of `fit!`: the numbers are not PyTorch's"),
-                        );
-                        self.seed = Some(seed);
-                    })),
-                    None => None,
-                };
+                let seed = call.argument("seed", 0).cloned()?;
+                return Some(self.value(&seed).map(|seed| {
+                    let text = format!("`seed = {seed}` of `fit!`: the numbers are not PyTorch's");
+                    self.note(span, text);
+                    self.seed = Some(seed);
+                }));
             }
             let why = SETUP
                 .iter()

@@ -35,6 +35,24 @@ pub(super) struct Step<'v> {
     pub every: Option<&'v Value>,
 }
 
+/// Calls that make a step, or measure its outputs.
+const OF_STEP: &[&str] = &[
+    "backward",
+    "step",
+    "zero_grad",
+    "train",
+    "eval",
+    "to",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "unscale_",
+    "add",
+    "add_batch",
+    "compute",
+    "empty_cache",
+    "set_epoch",
+];
+
 /// What becomes of a loop.
 struct FitOfLoop<'a> {
     /// The model, as Rust.
@@ -308,7 +326,7 @@ impl Translator<'_> {
     }
 
     /// What else a loop does: its own counters and its prints; what changes the steps is named.
-    fn others_of_loop(&mut self, body: &[Statement]) {
+    pub(super) fn others_of_loop(&mut self, body: &[Statement]) {
         let (mut shown, mut others) = (Vec::new(), Vec::new());
         each_statement(body, &mut |statement| match &statement.kind {
             StatementKind::Leave(_) => {
@@ -327,6 +345,10 @@ impl Translator<'_> {
                     Some("save" | "save_pretrained") => others.push((
                         statement.span,
                         "`checkpoint = \"folder\"` of `fit!` saves the last and the best epoch",
+                    )),
+                    Some(name) if !OF_STEP.contains(&name) => others.push((
+                        statement.span,
+                        "it stands in the loop by hand; `on_epoch_end(|epoch| …)` in `callbacks` is called after each epoch",
                     )),
                     _ => {}
                 }

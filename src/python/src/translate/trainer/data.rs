@@ -99,10 +99,10 @@ impl Translator<'_> {
     /// `Dataset.from_dict({…})`, `DatasetDict({…})`, `concatenate_datasets([…])`.
     pub(crate) fn dataset_of_hub(&mut self, full: &str, call: &Call) -> Option<Result<Made, Why>> {
         Some(match full {
-            "datasets.Dataset.from_dict" => self.from_columns(call),
-            "datasets.Dataset.from_csv" => self.from_file("csv", call),
-            "datasets.Dataset.from_json" => self.from_file("jsonl", call),
-            "datasets.Dataset.from_parquet" => self.from_file("parquet", call),
+            "datasets.Dataset.from_dict" => self.columns_given(call),
+            "datasets.Dataset.from_csv" => self.file_read("csv", call),
+            "datasets.Dataset.from_json" => self.file_read("jsonl", call),
+            "datasets.Dataset.from_parquet" => self.file_read("parquet", call),
             "datasets.DatasetDict" => self.dataset_dict(call),
             "datasets.concatenate_datasets" => self.concatenated(call),
             "datasets.Dataset.from_pandas" => {
@@ -112,7 +112,7 @@ impl Translator<'_> {
         })
     }
 
-    fn from_file(&mut self, reader: &str, call: &Call) -> Result<Made, Why> {
+    fn file_read(&mut self, reader: &str, call: &Call) -> Result<Made, Why> {
         let path = call
             .argument("path_or_paths", 0)
             .ok_or("it names no file")?;
@@ -120,7 +120,7 @@ impl Translator<'_> {
         Ok((rust.clone(), Thing::Data(Pipeline::of(rust))))
     }
 
-    fn from_columns(&mut self, call: &Call) -> Result<Made, Why> {
+    fn columns_given(&mut self, call: &Call) -> Result<Made, Why> {
         let columns = call.argument("mapping", 0).ok_or("it gets no columns")?;
         let Kind::Dict(items) = &columns.kind else {
             return Err("its columns are not written out".to_owned());

@@ -127,6 +127,7 @@ impl Translator<'_> {
             }
         }
         call.see_all();
+        self.hub.unused_metrics.push(call.span);
         self.push("// The metrics stand in `compile!`.", call.span);
         Ok((
             String::new(),
@@ -141,7 +142,11 @@ impl Translator<'_> {
             .ok_or("its `compute_metrics` is no function of the cell")?;
         match self.things.get(name) {
             Some(Thing::Part(part)) => match &**part {
-                Part::Measures(measures) => Ok(measures.clone()),
+                Part::Measures(measures) => {
+                    let measures = measures.clone();
+                    self.hub.unused_metrics.clear();
+                    Ok(measures)
+                }
                 other => Err(format!(
                     "`{name}` is {}, which computes no metrics",
                     other.word()

@@ -46,6 +46,8 @@ pub(crate) struct Hub {
     pub steps: BTreeSet<String>,
     /// Parts that no `compile!` or `fit!` of the cell has, by their first bytes, and why.
     pub unused: BTreeMap<usize, (CellSpan, String)>,
+    /// Metrics that were loaded, and that no `compile!` has yet.
+    pub unused_metrics: Vec<CellSpan>,
 }
 
 impl Hub {
@@ -262,10 +264,7 @@ impl Translator<'_> {
     }
 
     /// `EarlyStoppingCallback` among the callbacks of a `Trainer`; others are named.
-    pub(crate) fn stopping_of(
-        &mut self,
-        callbacks: &Value,
-    ) -> Result<Option<(Option<Value>, Option<Value>)>, Why> {
+    pub(crate) fn stopping_of(&mut self, callbacks: &Value) -> Result<Option<fit::Stopping>, Why> {
         let one = [callbacks.clone()];
         let mut found = None;
         for callback in callbacks.elements().unwrap_or(&one) {
@@ -289,6 +288,12 @@ impl Translator<'_> {
     pub(crate) fn unused_parts(&mut self) {
         for (_, (span, why)) in std::mem::take(&mut self.hub.unused) {
             self.leave(span, why);
+        }
+        for span in std::mem::take(&mut self.hub.unused_metrics) {
+            self.leave(
+                span,
+                "no `compile!` of this cell has it; `metrics = [accuracy()]` names metrics",
+            );
         }
     }
 
