@@ -32,6 +32,7 @@ RUN = {name: PAIRS for name in (
     "texts that are written out": "",
     "a split by hand": "",
     "a class of data": "",
+    "vectors of sentences": "",
     "a masked language model": "",
     "a number of steps": PAIRS,
     "a net of layers": ROWS,

@@ -35,6 +35,10 @@ const USUAL: &[(&str, &str)] = &[
     ("optim", "torch.optim"),
     ("evaluate", "evaluate"),
     ("peft", "peft"),
+    (
+        "SentenceTransformer",
+        "sentence_transformers.SentenceTransformer",
+    ),
     ("DataLoader", "torch.utils.data.DataLoader"),
     ("LoraConfig", "peft.LoraConfig"),
     ("get_peft_model", "peft.get_peft_model"),

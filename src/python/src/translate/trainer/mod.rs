@@ -12,6 +12,7 @@ pub(crate) mod heads;
 pub(crate) mod metrics;
 pub(crate) mod part;
 mod run;
+mod sentences;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,6 +139,7 @@ impl Translator<'_> {
                 Err("it is translated where its result gets a name".to_owned())
             }
             ("datasets", _) => return self.dataset_of_hub(full, call),
+            ("sentence_transformers", _) => return self.made_by_sentences(full, call),
             ("torch" | "transformers" | "accelerate", _) => {
                 return self.made_by_torch(value, full, call);
             }
@@ -163,6 +165,9 @@ impl Translator<'_> {
                 },
                 other => Err(format!("it is {}", other.word())),
             }));
+        }
+        if let Some(made) = self.method_of_sentences(object, method, call) {
+            return Some(made);
         }
         let part = match object.name().and_then(|name| self.things.get(name))? {
             Thing::Part(part) => (**part).clone(),
