@@ -9,7 +9,7 @@ pub const DSL: [&str; 5] = ["compile", "fit", "start", "evaluate", "sweep"];
 
 /// Methods of the facade that return a result. Whether a method of this name is one of them is decided by its type, in the
 /// compiled cell. `tests/fallible_methods.rs` compares this list and [`SEARCHES`] with the sources.
-pub const METHODS: [&str; 104] = [
+pub const METHODS: [&str; 111] = [
     "activations",
     "add_lora",
     "all_reduce",
@@ -17,6 +17,8 @@ pub const METHODS: [&str; 104] = [
     "apply",
     "assess",
     "attention",
+    "audit",
+    "audit_with",
     "average",
     "averaged",
     "batch",
@@ -35,6 +37,7 @@ pub const METHODS: [&str; 104] = [
     "compute_each_replica",
     "concatenate",
     "confusion_matrix",
+    "counterfactual",
     "data_map",
     "difference",
     "drop_examples",
@@ -43,6 +46,8 @@ pub const METHODS: [&str; 104] = [
     "equalize",
     "evaluate",
     "evaluation_gradients",
+    "explain",
+    "explain_with",
     "fetch",
     "fill",
     "finish",
@@ -70,12 +75,14 @@ pub const METHODS: [&str; 104] = [
     "predict_scaling",
     "process",
     "read",
+    "relabel",
     "rename_labels",
     "replica_update",
     "report",
     "resolve",
     "restore_values",
     "rewind",
+    "rows",
     "save",
     "save_pretrained",
     "set_accumulation",
