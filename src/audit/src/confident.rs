@@ -81,7 +81,7 @@ impl ConfidentLearning {
                 };
                 let mut order = rows.clone();
                 order.sort_by(|&a, &b| margin(b).total_cmp(&margin(a)));
-                for &row in order.iter().take(counts[class][label]) {
+                for &row in order.iter().take(counts[label][class]) {
                     is_wrong[row] = true;
                 }
             }
@@ -90,7 +90,7 @@ impl ConfidentLearning {
     }
 
     /// Rows that confidently belong to another class than their label, the least probable label first. cleanlab's
-    /// `confident_learning`. Fewer rows than [`wrong_labels`](Self::wrong_labels) if many rows belong to no class.
+    /// `confident_learning`. Rows that belong to no class are never among them.
     pub fn confidently_other(&self) -> Vec<usize> {
         self.ranked(|row| self.confident[row].is_some_and(|class| class != self.labels[row]))
     }
@@ -125,23 +125,17 @@ impl ConfidentLearning {
         rows
     }
 
-    /// How many rows to take out by class (first index) and label: the joint with at least one right row for each class,
-    /// which the other classes of a label give up in equal parts.
+    /// How many rows to take out by label (first index) and class: the joint with at least one right row for each label,
+    /// which the other classes give up in equal parts.
     fn removed(&self) -> Vec<Vec<usize>> {
-        let classes = self.joint.len();
-        let mut removed = vec![vec![0; classes]; classes];
-        for label in 0..classes {
-            let own = self.joint[label][label];
-            let missing = 1_usize.saturating_sub(own) as f64;
-            let others = self.joint[label].iter().filter(|&&count| count > 0).count();
-            let others = (others as f64 - 1.0).max(1.0);
-            for class in 0..classes {
-                let rest = (self.joint[label][class] as f64 - missing / others).max(0.0);
-                removed[class][label] = rest as usize;
-            }
-            removed[label][label] = own.max(1);
-        }
-        removed
+        let of_label = |(label, counts): (usize, &Vec<usize>)| {
+            let missing = 1_usize.saturating_sub(counts[label]) as f64;
+            let others = counts.iter().filter(|&&count| count > 0).count();
+            let part = missing / (others as f64 - 1.0).max(1.0);
+            let rest = |count: &usize| (*count as f64 - part).max(0.0) as usize;
+            counts.iter().map(rest).collect()
+        };
+        self.joint.iter().enumerate().map(of_label).collect()
     }
 }
 

@@ -267,8 +267,8 @@ fn join_similar(pieces: &[Vec<u64>], unique: &[usize], threshold: f64, groups: &
     let mut compared = HashSet::new();
     for band in 0..BANDS {
         let mut alike: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (place, &at) in unique.iter().enumerate() {
-            let others = alike.entry(signatures[place][band]).or_default();
+        for (signature, &at) in signatures.iter().zip(unique) {
+            let others = alike.entry(signature[band]).or_default();
             for &other in others.iter().rev().take(MAX_COMPARED) {
                 if !compared.insert((other, at)) {
                     continue;

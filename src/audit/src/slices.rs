@@ -19,7 +19,7 @@ const MIN_ROWS: usize = 10;
 /// A part of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// What its rows have in common: `label games`, `word server`, `3 words or fewer`.
+    /// What its rows have in common: `label games`, `word server`, `0 to 3 words`.
     pub name: String,
     /// Its rows, counted from 0.
     pub rows: Vec<usize>,
@@ -102,7 +102,7 @@ fn parts(data: &Dataset, asked: &[Asked]) -> Vec<(String, Vec<usize>)> {
         .collect();
     for (class, name) in data.label_names.iter().enumerate() {
         parts.push((
-            format!("label `{name}`"),
+            format!("label {name}"),
             rows_with(&|it| it.class() == Some(class)),
         ));
     }
@@ -156,7 +156,7 @@ fn by_word(data: &Dataset) -> Vec<(String, Vec<usize>)> {
     parts.truncate(MAX_WORDS);
     parts
         .into_iter()
-        .map(|(word, rows)| (format!("word `{word}`"), rows))
+        .map(|(word, rows)| (format!("word {word}"), rows))
         .collect()
 }
 
@@ -248,7 +248,7 @@ mod tests {
     fn a_planted_part_is_found_and_chance_is_not() {
         let data = data(400);
         let by_chance: Vec<bool> = (0..400)
-            .map(|row| stratoscope_data::random::mix(row + 1) % 10 == 0)
+            .map(|row| stratoscope_data::random::mix(row + 1).is_multiple_of(10))
             .collect();
         let none = Slices::of(&data, &by_chance, &[]);
         assert!(none.worse().is_empty(), "{:?}", none.worse());
@@ -261,7 +261,7 @@ mod tests {
         );
         let found = Slices::of(&data, &planted, &[asked]);
         let worse = found.worse();
-        assert_eq!(worse[0].name, "word `dog`");
+        assert_eq!(worse[0].name, "word dog");
         assert!(worse[0].error() > 0.6 && worse[0].error_of_rest < 0.2);
         assert!(
             found
