@@ -135,7 +135,7 @@ impl Trials<'_> {
             if fewer.is_empty() {
                 continue;
             }
-            let mut without = self.without(&[fewer.clone()])?;
+            let mut without = self.without(std::slice::from_ref(&fewer))?;
             if largest(&without[0]) != class {
                 (set, own) = (fewer, without.remove(0));
             }

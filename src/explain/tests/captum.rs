@@ -15,6 +15,9 @@ use tempfile::TempDir;
 const LOGITS: f64 = 1e-5;
 const WORDS: f64 = 2e-6;
 
+/// The number of a word by one method.
+type NumberOf = fn(&ExplainedWord) -> f64;
+
 fn parity() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity")
 }
@@ -91,7 +94,7 @@ fn the_numbers_are_those_of_captum() {
                 "{name}: {text}: {} {delta}",
                 found.delta
             );
-            let of: [(&str, fn(&ExplainedWord) -> f64); 4] = [
+            let of: [(&str, NumberOf); 4] = [
                 ("integrated_gradients", |it| it.integrated_gradients),
                 ("gradient_input", |it| it.gradient_input),
                 ("occlusion", |it| it.occlusion),
