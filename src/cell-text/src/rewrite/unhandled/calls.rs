@@ -9,7 +9,7 @@ pub const DSL: [&str; 5] = ["compile", "fit", "start", "evaluate", "sweep"];
 
 /// Methods of the facade that return a result. Whether a method of this name is one of them is decided by its type, in the
 /// compiled cell. `tests/fallible_methods.rs` compares this list and [`SEARCHES`] with the sources.
-pub const METHODS: [&str; 111] = [
+pub const METHODS: [&str; 114] = [
     "activations",
     "add_lora",
     "all_reduce",
@@ -35,6 +35,7 @@ pub const METHODS: [&str; 111] = [
     "communication",
     "compile",
     "compute_each_replica",
+    "compute_in_parts",
     "concatenate",
     "confusion_matrix",
     "counterfactual",
@@ -61,6 +62,7 @@ pub const METHODS: [&str; 111] = [
     "head",
     "hindsight",
     "history",
+    "ids",
     "keep_snapshots",
     "line",
     "load",
@@ -69,6 +71,7 @@ pub const METHODS: [&str; 111] = [
     "nearest",
     "output",
     "packed",
+    "pieces",
     "placement",
     "points",
     "predict",
