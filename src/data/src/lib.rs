@@ -56,6 +56,7 @@ pub mod batch;
 mod choices;
 mod class_order;
 pub mod dataset;
+mod edits;
 pub mod encoded;
 pub mod example;
 mod grouping;

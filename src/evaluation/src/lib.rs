@@ -14,7 +14,7 @@ mod assessment;
 mod bootstrap;
 mod calibration;
 mod difference;
-mod page;
+pub mod page;
 mod scores;
 mod seeds;
 mod sweep;

@@ -1,4 +1,4 @@
-//! Pieces of HTML that the pages of this crate share: static, with inline styles, on a light and on a dark ground.
+//! Pieces of HTML that pages about data and models share: static, with inline styles, on a light and on a dark ground.
 
 use std::fmt::Write;
 
@@ -8,19 +8,21 @@ const CELL: &str = "padding:3px 12px;border-bottom:1px solid #80808059;vertical-
 const HEAD: &str = "padding:3px 12px;font-weight:600;border-bottom:1px solid #808080b3";
 
 /// The heading of a value.
-pub(crate) fn title(title: &str) -> String {
+pub fn title(title: &str) -> String {
     format!("<div style=\"{TITLE_STYLE}\">{}</div>", escape(title))
 }
 
 /// A sentence; text between backticks is code.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     format!("<div style=\"font-size:13px\">{}</div>", prose(text))
 }
 
 /// A column of a table.
-#[derive(Clone, Copy)]
-pub(crate) enum Align {
+#[derive(Clone, Copy, Debug)]
+pub enum Align {
+    /// Words.
     Left,
+    /// Numbers.
     Right,
 }
 
@@ -34,7 +36,7 @@ impl Align {
 }
 
 /// A table; the first cell of a row is its heading. Rows in `bold` are to be seen among the others.
-pub(crate) fn table(head: &[(String, Align)], rows: &[Vec<String>], bold: Option<usize>) -> String {
+pub fn table(head: &[(String, Align)], rows: &[Vec<String>], bold: Option<usize>) -> String {
     let mut html = data_table(DATA_TABLE_STYLE) + "<thead><tr>";
     // Writing to a string cannot fail.
     for (name, align) in head {
@@ -71,7 +73,7 @@ pub(crate) fn table(head: &[(String, Align)], rows: &[Vec<String>], bold: Option
 }
 
 /// The same as text: columns as wide as their widest cell.
-pub(crate) fn table_text(head: &[(String, Align)], rows: &[Vec<String>]) -> String {
+pub fn table_text(head: &[(String, Align)], rows: &[Vec<String>]) -> String {
     let width = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..head.len())
         .map(|column| {
@@ -97,7 +99,7 @@ pub(crate) fn table_text(head: &[(String, Align)], rows: &[Vec<String>]) -> Stri
 }
 
 /// The heads of columns: the first ones as text, the others as numbers.
-pub(crate) fn heads<S: AsRef<str>>(left: usize, names: &[S]) -> Vec<(String, Align)> {
+pub fn heads<S: AsRef<str>>(left: usize, names: &[S]) -> Vec<(String, Align)> {
     let align = |index: usize| {
         if index < left {
             Align::Left

@@ -35,10 +35,12 @@ mod worker;
 
 pub use burn;
 pub use log;
+pub use stratoscope_audit as audit;
 pub use stratoscope_bert as bert;
 pub use stratoscope_data as data;
 pub use stratoscope_diagnostics as diagnostics;
 pub use stratoscope_evaluation as evaluation;
+pub use stratoscope_explain as explain;
 pub use stratoscope_macros::scope;
 pub use stratoscope_strategy as strategy;
 pub use stratoscope_train as train;

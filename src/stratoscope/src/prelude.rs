@@ -78,6 +78,16 @@ pub use stratoscope_evaluation::{
     Assessment, Difference, Scores, Search, SeedRuns, Sweep, Threshold, WrongAnswers, over_seeds,
 };
 
+// What is wrong with a data set, and why a model predicts what it predicts.
+pub use stratoscope_audit::{
+    Audit, AuditOptions, AuditedRow, EmbeddingMap, Findings, NearDuplicates, Slices,
+    near_duplicates,
+};
+pub use stratoscope_explain::{
+    AuditData, Counterfactual, ExplainOptions, ExplainPredictions, Explanation, OutOfFold,
+    out_of_fold,
+};
+
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::{Columns, Masking, Stream};
 pub use stratoscope_train::{

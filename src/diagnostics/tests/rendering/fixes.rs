@@ -325,6 +325,8 @@ fn known() -> BTreeSet<String> {
     let mut known: BTreeSet<String> = words(&prelude.expect("the prelude")).into_iter().collect();
     let crates = [
         "stratoscope",
+        "explain",
+        "audit",
         "train",
         "metrics",
         "optim",

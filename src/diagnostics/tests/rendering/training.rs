@@ -182,6 +182,31 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             examples: 32,
         }),
         example(NoExampleLeft { examples: 32 }),
+        example(RowsNotInData {
+            call: "relabel".into(),
+            unknown: vec!["32".into()],
+            rows: 32,
+        }),
+        example(ClassNotInData {
+            call: "relabel".into(),
+            given: "gmaes".into(),
+            known: vec!["fonts".into(), "games".into()],
+        }),
+        example(AuditWithoutClasses {
+            call: "audit".into(),
+            source: "2 texts".into(),
+            labels: "row 0 has no label".into(),
+        }),
+        example(TooFewRowsForFolds {
+            call: "audit".into(),
+            folds: 5,
+            class: "fonts".into(),
+            rows: 2,
+        }),
+        example(NoWordToExplain {
+            call: "explain".into(),
+            text: "   ".into(),
+        }),
         example(ClassWithoutExamples {
             classes: vec!["games".into()],
             dropped: 31,

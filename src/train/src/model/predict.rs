@@ -139,6 +139,11 @@ impl Model {
         self.predict_data(examples.into_examples(width)?, origin)
     }
 
+    /// The most tokens of a text that `predict` reads: `max_length` of the training, or all that the model takes.
+    pub fn read_length(&self) -> usize {
+        read_length(&self.state())
+    }
+
     fn predict_data(&self, mut data: Dataset, origin: Origin) -> Result<Predictions> {
         if data.is_empty() {
             let source = format!("`{}`", data.source);
