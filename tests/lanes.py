@@ -79,7 +79,7 @@ LANES = {
     "notebooks": Lane(
         "the notebooks, beside their outputs in the repository",
         ("test_articles.py", "test_notebook_outputs.py"),
-        ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/debugger.ipynb", "notebooks/fine_tuning_errors.ipynb",
+        ("notebooks/data.ipynb", "notebooks/debug_a_run.ipynb", "notebooks/fine_tuning_errors.ipynb",
          "notebooks/many_workers.ipynb",
          "notebooks/model_outside_scope.ipynb", "notebooks/one_or_many_devices.ipynb", "notebooks/question_answering.ipynb",
          "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
