@@ -215,7 +215,7 @@ fn a_model_unfolds_by_layers_also_while_a_cell_has_it() {
     let (_, weight) = found("net_of_this_test.dense.weight");
     assert_eq!(
         (weight.value.as_deref(), weight.indexed),
-        (Some("[2, 4] f32, Local"), 2)
+        (Some("[4, 2] f32, Local"), 4)
     );
     let (_, statistics) = found("net_of_this_test.dense.weight.statistics");
     assert!(
