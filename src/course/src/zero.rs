@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn mistakes_of_bytes_are_distinguished() {
         assert_eq!(check_replica_bytes(right).state, State::Right);
-        let cases: [(fn(usize, usize, usize) -> usize, &str); 5] = [
+        type Bytes = fn(usize, usize, usize) -> usize;
+        let cases: [(Bytes, &str); 5] = [
             (|p, r, l| right(p, r, l) / 4, "more than one byte"),
             (|p, r, _| right(p, r, 0), "no influence"),
             (|p, r, l| right(p, r, (l + 1).min(3)), "too early"),

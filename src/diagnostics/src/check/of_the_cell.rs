@@ -71,10 +71,8 @@ fn compiled(cell: &Syntax, span: CellSpan) -> Option<Fix> {
     let line = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
     let indent = &text[line..line + text[line..].len() - text[line..].trim_start().len()];
     let statements = cell.statements()?.iter();
-    let starts = statements.map(|it| span_of(syn::spanned::Spanned::span(it)));
-    let statement = starts
-        .filter(|it| it.start <= span.start && span.end <= it.end)
-        .last()?;
+    let mut starts = statements.map(|it| span_of(syn::spanned::Spanned::span(it)));
+    let statement = starts.rfind(|it| it.start <= span.start && span.end <= it.end)?;
     // In a loop it would begin again with each pass.
     let is_its_line = text[statement.start..span.start].lines().count() <= 1;
     let edits = if is_its_line {
@@ -94,7 +92,7 @@ fn compiled(cell: &Syntax, span: CellSpan) -> Option<Fix> {
 
 /// SC0906 for a strategy on several devices: as many logical ones.
 fn one_device_as_several(cell: &CellSyntax, diagnostic: &mut Diagnostic) {
-    let Some(fix) = cell.read(|cell| as_logical(cell)) else {
+    let Some(fix) = cell.read(as_logical) else {
         return;
     };
     // One other device in place of each would be there twice.

@@ -94,7 +94,7 @@ impl Strategy {
         };
         let row = |what, (formula, factor): (String, f64)| Row::new(what, formula, factor);
         let sent = |times: f64| match count {
-            1 => (format!("0"), 0.0),
+            1 => ("0".to_owned(), 0.0),
             _ => (
                 format!("{times} · {}/{count} · P", count - 1),
                 times * around,
