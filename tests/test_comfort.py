@@ -114,7 +114,7 @@ def test_a_question_mark_of_rust_stays_one(fresh_kernel):
 
 
 @pytest.mark.parametrize(("code", "name", "part"), [
-    ("%load_ext autoreload", "UnknownMagic", "there are no extensions"),
+    ("%load_ext rpy2.ipython", "UnknownMagic", "there are no extensions"),
     ("%profile tf-2.16", "UnknownProfile", "`%profile keras-3`"),
     ("%%python\nprint(1)", "UnknownMagic", "is translated to Rust"),
     ("%dep <img src=x> = \"1\"", "MagicIncomplete", "is no crate"),

@@ -291,7 +291,10 @@ def test_a_run_is_a_thread_that_pauses_steps_and_goes_on(notebook):
     """By the implementation of its buttons, without a front end that has any."""
     body(notebook, "initialize")
     body(notebook, "attach")
-    request = notebook.request("let long = fit!(net, data, batch_size = 200, epochs = 1000)?;")
+    # Far from its end, so that each step changes it.
+    notebook.run("let moving = Sequential([Dense(4).input_shape(2), Dense(1)])?;\n"
+                 "compile!(moving, optimizer = SGD::new(1e-3), loss = MeanSquaredError)?;")
+    request = notebook.request("let long = fit!(moving, data, batch_size = 200, epochs = 1000)?;")
     deadline = time.monotonic() + 60
     while len(threads := body(notebook, "threads")["threads"]) < 2:
         assert time.monotonic() < deadline
@@ -308,7 +311,7 @@ def test_a_run_is_a_thread_that_pauses_steps_and_goes_on(notebook):
     (scope,) = body(notebook, "scopes", frameId=frame["id"])["scopes"]
 
     def bias():
-        model = unfold(notebook, scope)["net"]
+        model = unfold(notebook, scope)["moving"]
         values = unfold(notebook, unfold(notebook, unfold(notebook, model)["dense_1"])["bias"])
         return values["[0]"]["value"], values["statistics"]["value"]
 

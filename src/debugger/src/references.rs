@@ -40,6 +40,8 @@ pub struct References {
     before: u64,
     known: Vec<Referred>,
     numbers: HashMap<Parts, u64>,
+    /// Whether the client shows the type of a value in its place.
+    pub shows_types_as_values: bool,
 }
 
 impl References {

@@ -87,7 +87,7 @@ pub fn range(references: &mut References, list: &Referred, window: Window) -> Va
         ..list.clone()
     });
     json!({
-        "name": name, "value": format!("{} elements", window.count), "type": "", "variablesReference": number,
+        "name": name, "value": format!("{} elements", window.count), "variablesReference": number,
         "namedVariables": 0, "indexedVariables": window.count, "presentationHint": {"kind": "virtual"},
     })
 }
@@ -110,9 +110,14 @@ pub fn variable(
         false => 0,
     };
     let mut variable = json!({
-        "name": value.name, "value": value.value.as_deref().unwrap_or(IN_USE), "type": value.type_name,
+        "name": value.name, "value": value.value.as_deref().unwrap_or(IN_USE),
         "evaluateName": expression, "variablesReference": number,
     });
+    // JupyterLab's tree shows the type in place of the value, where there is one.
+    let is_hidden = references.shows_types_as_values && !has_children;
+    if !value.type_name.is_empty() && !is_hidden {
+        variable["type"] = value.type_name.into();
+    }
     if has_children {
         variable["namedVariables"] = value.named.into();
         variable["indexedVariables"] = value.indexed.into();

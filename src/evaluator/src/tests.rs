@@ -172,7 +172,8 @@ fn early_ends_are_errors_that_say_where_and_what_was_kept() {
     assert_eq!(error.ename, "E0308");
     assert_eq!(
         error.traceback[0],
-        format!("Cell In[{}], line 2", notebook.number)
+        format!("Cell In[{}], line 2: E0308", notebook.number),
+        "an error with an edit is a card"
     );
 
     let error = notebook.error("std::process::exit(7);");

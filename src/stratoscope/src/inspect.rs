@@ -6,9 +6,9 @@
 //!
 //! Types of this project and of the standard library are known. Other types are registered by a cell that the kernel compiles
 //! for this purpose ([`crate::__register_types!`]): only a cell can name them. Such a value is shown by its `Debug`, of
-//! which the text is read as a tree ([`text`]), and by its [`IntoBundle`](crate::display::IntoBundle).
+//! which the text is read as a tree (`text.rs`), and by its [`IntoBundle`](crate::display::IntoBundle).
 //!
-//! Start reading at [`View`], then [`answer`].
+//! Start reading at `View`, then `answer`.
 
 use std::ops::Range;
 

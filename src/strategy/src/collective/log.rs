@@ -55,10 +55,10 @@ pub struct CollectiveTotals {
     /// All-reduces of gradients, to every replica or to the device with the variables.
     pub all_reduces: u64,
     /// Sums of gradients of which each replica got its rows.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub reduce_scatters: u64,
     /// Rows of variables that each replica sent to all others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub all_gathers: u64,
     /// Averages of parameters.
     pub parameter_averages: u64,
@@ -71,6 +71,11 @@ pub struct CollectiveTotals {
     pub bytes: u64,
     /// Bytes that went from one device to another.
     pub moved_bytes: u64,
+}
+
+/// What most strategies have none of is not written.
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Collectives {

@@ -43,7 +43,7 @@ pub struct Slot {
     /// Planned or measured.
     pub state: SlotState,
     /// Whether a device keeps it for the rows that it updates only, also where it has a copy of the variable.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_divided: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct VariableCopy {
     /// The rows that are here, for a sharded variable.
     pub rows: Option<Range<usize>>,
     /// The rows that are updated here, where replicas with copies divide the update among them.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<Range<usize>>,
     /// The checksum of its bytes.
     pub checksum: Checksum,

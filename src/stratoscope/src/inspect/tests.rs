@@ -209,7 +209,7 @@ fn a_model_unfolds_by_layers_also_while_a_cell_has_it() {
     share(store.variables());
     let model = Sequential([Dense(4).input_shape(2), Dense(1)]).expect("a valid model");
     store.put_variable("net_of_this_test", model);
-    let taken: stratoscope_train::ModelOf<Sequential> = store.take_variable("net_of_this_test");
+    let taken: Sequential = store.take_variable("net_of_this_test");
     let (path, value) = found("net_of_this_test.dense");
     assert_eq!((path.steps.len(), value.named), (1, 2), "{value:?}");
     let (_, weight) = found("net_of_this_test.dense.weight");

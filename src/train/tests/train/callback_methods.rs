@@ -167,6 +167,7 @@ fn the_table_has_every_method() {
     // `BertForMultipleChoice` alone, which have tests of their own.
     let others = [
         "downgrade",
+        "look",
         "summary",
         "variables",
         "typed",
