@@ -168,6 +168,7 @@ fn the_table_has_every_method() {
     let others = [
         "downgrade",
         "look",
+        "read_length",
         "summary",
         "variables",
         "typed",
