@@ -345,10 +345,9 @@ impl<M: Module + 'static> Replicas<M> {
             return Vec::new();
         };
         let mut planned = collective::planned(strategy, &self.records);
-        if self.gathers_in_parts() {
-            // What is gathered part by part is gathered for the backward pass again.
+        if self.shard() == Some(Shard::Parameters) {
             let gathered = self.gathered_in_a_pass().into_iter();
-            planned.splice(..1, gathered.map(|done| done.collective));
+            planned.splice(..0, gathered.map(|done| done.collective));
         }
         planned
     }

@@ -5,10 +5,8 @@
 //! [`split`] cuts the float variables by rows, [`join`] concatenates the rows for computing and saving, and
 //! [`scatter`] splits gradients like the variables they belong to. Values that are never trained stay in every module.
 
-use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::Arc;
 
 use burn::backend::DispatchDevice;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
@@ -269,39 +267,27 @@ pub(crate) fn view<M: Module>(module: &M, homes: &Homes, home: usize) -> M {
     module.clone().map(&mut View(homes, home))
 }
 
-/// Writes the rows that devices have updated into full copies of the module, one on each device; variables that are not
-/// trained are left alone. On the CPU they are written where the copy lies, unless somebody else shares its memory.
+/// Writes rows that devices have updated, the [`pieces`] of variables, into full copies of the module, one on each device. On
+/// the CPU they are written where the copy lies, unless somebody else shares its memory.
 pub(crate) fn gather<M: Module + 'static>(
-    updated: &[M],
-    homes: &Homes,
+    pieces: Pieces,
     copies: Vec<M>,
     devices: &[LogicalDevice],
 ) -> Vec<M> {
-    let mut updates = Updates {
-        homes,
-        home: 0,
-        rows: HashMap::new(),
-    };
-    for module in updated {
-        module.visit(&mut updates);
-        updates.home += 1;
-    }
-    let rows = Arc::new(updates.rows);
     let inputs = copies.into_iter().zip(devices.iter().cloned()).collect();
     threads::for_each(inputs, move |_, (copy, device): (M, LogicalDevice)| {
         copy.map(&mut Fill {
-            rows: &rows,
+            pieces: &pieces,
             device: &device,
         })
     })
 }
 
-/// The rows of some variables as vectors, in their order; views, without gradients.
-pub(crate) fn pieces<M: Module>(
-    modules: &[M],
-    homes: &Homes,
-    of: &HashSet<ParamId>,
-) -> HashMap<ParamId, Vec<Tensor<1>>> {
+/// The rows of variables as vectors, in their order.
+pub(crate) type Pieces = HashMap<ParamId, Vec<Tensor<1>>>;
+
+/// The rows of some variables; views, without gradients.
+pub(crate) fn pieces<M: Module>(modules: &[M], homes: &Homes, of: &HashSet<ParamId>) -> Pieces {
     struct Flat<'a> {
         homes: &'a Homes,
         home: usize,
@@ -344,47 +330,19 @@ pub(crate) fn pieces<M: Module>(
     flat.pieces.into_iter().map(in_order).collect()
 }
 
-/// The rows of the trained variables, by their first row: each a `Tensor` of the variable's rank.
-struct Updates<'a> {
-    homes: &'a Homes,
-    home: usize,
-    rows: Rows,
-}
-
-type Rows = HashMap<ParamId, Vec<(usize, Box<dyn Any + Send + Sync>)>>;
-
-impl ModuleVisitor for Updates<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        let own = part(self.homes, param.id, self.home).filter(|_| value.is_require_grad());
-        let Some(own) = own else { return };
-        let rows = self.rows.entry(param.id).or_default();
-        // A parameter of two fields is visited twice.
-        if rows.iter().all(|(start, _)| *start != own.rows.start) {
-            rows.push((own.rows.start, Box::new(value.inner())));
-        }
-    }
-}
-
 struct Fill<'a> {
-    rows: &'a Rows,
+    pieces: &'a Pieces,
     device: &'a LogicalDevice,
 }
 
 impl ModuleMapper for Fill<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let parts = self.rows.get(&param.id).into_iter().flatten();
-        let tensor = |part: &'_ (usize, Box<dyn Any + Send + Sync>)| {
-            Some((part.0, part.1.downcast_ref::<Tensor<D>>()?.clone()))
-        };
-        let mut parts: Vec<(usize, Tensor<D>)> = parts.filter_map(tensor).collect();
-        if parts.is_empty() {
+        let Some(pieces) = self.pieces.get(&param.id) else {
             return param;
-        }
-        parts.sort_by_key(|(start, _)| *start);
+        };
         let (id, held, mapper) = param.consume();
         let is_autodiff = held.device().is_autodiff();
-        let filled = filled(held.inner(), parts, self.device);
+        let filled = filled(held.inner(), pieces, self.device);
         let filled = match is_autodiff {
             true => Tensor::from_inner(filled).require_grad(),
             false => filled,
@@ -396,31 +354,31 @@ impl ModuleMapper for Fill<'_> {
 /// The tensor with these rows.
 fn filled<const D: usize>(
     held: Tensor<D>,
-    parts: Vec<(usize, Tensor<D>)>,
+    pieces: &[Tensor<1>],
     device: &LogicalDevice,
 ) -> Tensor<D> {
-    let is_flex = |one: &Tensor<D>| {
+    fn is_flex<const D: usize>(one: &Tensor<D>) -> bool {
         one.dtype() == DType::F32 && matches!(one.device().as_dispatch(), DispatchDevice::Flex(_))
-    };
-    if !is_flex(&held) || !parts.iter().all(|(_, part)| is_flex(part)) {
-        let parts = parts.into_iter();
-        let parts = parts.map(|(_, part)| part.to_device(&device.burn));
-        return Tensor::cat(parts.collect(), 0);
     }
-    let rows = held.dims()[0].max(1);
+    if !is_flex(&held) || !pieces.iter().all(is_flex) {
+        let pieces = pieces.iter();
+        let pieces = pieces.map(|piece| piece.clone().to_device(&device.burn));
+        return Tensor::cat(pieces.collect(), 0).reshape(held.shape());
+    }
     let Ok(held) = held.try_into_primitive::<Flex>() else {
         unreachable!("the device and the element type were checked");
     };
     let mut held: FlexTensor = held.to_contiguous();
-    let into = held.storage_mut::<f32>();
-    let row = into.len() / rows;
-    for (start, part) in parts {
-        let Ok(part) = part.try_into_primitive::<Flex>() else {
+    let mut rest = held.storage_mut::<f32>();
+    for piece in pieces {
+        let Ok(piece) = piece.clone().try_into_primitive::<Flex>() else {
             unreachable!("the device and the element type were checked");
         };
-        let part = part.to_contiguous();
-        let part: &[f32] = part.storage();
-        into[start * row..][..part.len()].copy_from_slice(part);
+        let piece = piece.to_contiguous();
+        let piece: &[f32] = piece.storage();
+        let (own, after) = rest.split_at_mut(piece.len());
+        own.copy_from_slice(piece);
+        rest = after;
     }
     Tensor::from_primitive::<Flex>(held)
 }

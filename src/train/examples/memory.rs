@@ -74,8 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (false, 1) => None,
         (false, _) => {
             let strategy = MirroredStrategy::logical(replicas)?;
-            let levels = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
-            let level = levels.get(asked.number("zero").wrapping_sub(1));
+            let level = Shard::ALL.get(asked.number("zero").wrapping_sub(1));
             let level = level.filter(|_| asked.flags.iter().any(|it| it.starts_with("zero=")));
             Some(match level {
                 Some(&shard) => strategy.shard(shard)?.strategy(),

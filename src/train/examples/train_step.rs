@@ -32,9 +32,6 @@ const WARMUP: usize = 3;
 const LABELS: usize = 8;
 const MODEL: &str = "all-MiniLM-L6-v2";
 
-/// What replicas divide, by the number of its ZeRO.
-const LEVELS: [Shard; 3] = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
-
 const USAGE: &str = "usage: train_step [OPTION VALUE]… [--infer]
 
   --batch N     rows a step (default 16)
@@ -162,7 +159,7 @@ fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
         1 => None,
         count => Some(MirroredStrategy::logical(count)?),
     };
-    let strategy = match (strategy, LEVELS.get(asked.zero.wrapping_sub(1))) {
+    let strategy = match (strategy, Shard::ALL.get(asked.zero.wrapping_sub(1))) {
         (Some(strategy), Some(&shard)) => Some(strategy.shard(shard)?),
         (strategy, _) => strategy,
     };

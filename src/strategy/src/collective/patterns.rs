@@ -112,12 +112,9 @@ pub(super) fn reduce_scatter(
     log: &mut TransferLog,
 ) {
     for (home, bytes) in parts {
-        for hop in 0..replicas.saturating_sub(1) {
-            let from = (home + 1 + hop) % replicas;
-            match ops {
-                CrossDeviceOps::Ring => log.count(hop, from, (from + 1) % replicas, bytes),
-                _ => log.count(0, from, home, bytes),
-            }
+        match ops {
+            CrossDeviceOps::Ring => around(home + 1, replicas, bytes, log),
+            _ => (0..replicas).for_each(|from| log.count(0, from, home, bytes)),
         }
     }
 }
@@ -130,13 +127,18 @@ pub(super) fn all_gather(
     log: &mut TransferLog,
 ) {
     for (home, bytes) in parts {
-        for hop in 0..replicas.saturating_sub(1) {
-            let from = (home + hop) % replicas;
-            match ops {
-                CrossDeviceOps::Ring => log.count(hop, from, (from + 1) % replicas, bytes),
-                _ => log.count(0, home, (from + 1) % replicas, bytes),
-            }
+        match ops {
+            CrossDeviceOps::Ring => around(home, replicas, bytes, log),
+            _ => (0..replicas).for_each(|to| log.count(0, home, to, bytes)),
         }
+    }
+}
+
+/// Counts a part that goes from a replica on to each next one, until it has been on all.
+fn around(first: usize, replicas: usize, bytes: u64, log: &mut TransferLog) {
+    for hop in 0..replicas.saturating_sub(1) {
+        let from = (first + hop) % replicas;
+        log.count(hop, from, (from + 1) % replicas, bytes);
     }
 }
 

@@ -18,14 +18,13 @@ pub fn plan(ops: CrossDeviceOps, devices: usize, elements: usize, bytes_each: us
     Done::new(Operation::AllReduce, ops, devices, bytes, log, 1).collective
 }
 
-/// The same, where replicas divide the state of training among them.
-fn planned_of_shards(
+/// What the gradients of a step will move, where replicas divide the state of training among them.
+fn gradients_of_shards(
     shard: Shard,
     records: &[VariableRecord],
     (ops, replicas): (CrossDeviceOps, usize),
-) -> Vec<Collective> {
+) -> Collective {
     let trainable = || records.iter().filter(|record| record.trainable);
-    let gathered = all_gather(trainable(), ops, replicas).collective;
     let mut log = TransferLog::default();
     for record in trainable() {
         if shard == Shard::Optimizer {
@@ -41,20 +40,12 @@ fn planned_of_shards(
             patterns::reduce_scatter(ops, replicas, sizes, &mut log);
         }
     }
-    let bytes = trainable().map(|record| record.bytes).sum();
     let operation = match shard {
         Shard::Optimizer => Operation::AllReduce,
         Shard::Gradients | Shard::Parameters => Operation::ReduceScatter,
     };
-    let count = trainable().count();
-    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
-    match shard {
-        Shard::Optimizer | Shard::Gradients => vec![gradients, gathered],
-        Shard::Parameters => {
-            let all = all_gather(records.iter(), ops, replicas).collective;
-            vec![all, gradients]
-        }
-    }
+    let bytes = trainable().map(|record| record.bytes).sum();
+    Done::new(operation, ops, replicas, bytes, log, trainable().count()).collective
 }
 
 /// What a step under a strategy will move: computed from the sizes of its trainable variables, by the
@@ -66,6 +57,16 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     }
     let ops = strategy.cross_device_ops();
     let trainable = || records.iter().filter(|record| record.trainable);
+    if let Some(shard) = strategy.shard() {
+        let gradients = gradients_of_shards(shard, records, (ops, replicas));
+        // With divided weights, what a pass gathers is for its replicas to say.
+        return match shard {
+            Shard::Optimizer | Shard::Gradients => {
+                vec![gradients, all_gather(trainable(), ops, replicas).collective]
+            }
+            Shard::Parameters => vec![gradients],
+        };
+    }
     // Workers may send numbers of 16 bits.
     let each = |record: &VariableRecord, elements: usize| match strategy.team() {
         Some(_) => strategy.gradient_bytes(),
@@ -77,9 +78,6 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     };
     let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
-    if let Some(shard) = strategy.shard() {
-        return planned_of_shards(shard, records, (ops, replicas));
-    }
     let central = match strategy.kind() {
         StrategyKind::OneDevice => return Vec::new(),
         StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,

@@ -114,13 +114,15 @@ impl<M: Module + 'static> Replicas<M> {
         let Storage::Sharded { homes, joined, .. } = &mut self.storage else {
             return;
         };
-        let copies = shards::gather(&self.modules, homes, copies, &self.devices);
+        let trained = self.records.iter().filter(|record| record.trainable);
+        let params = trained.clone().map(|record| record.param).collect();
+        let pieces = shards::pieces(&self.modules, homes, &params);
+        let copies = shards::gather(pieces, copies, &self.devices);
         let views = copies.iter().enumerate();
         self.modules = views
             .map(|(home, copy)| shards::view(copy, homes, home))
             .collect();
         *joined = OnceLock::from(copies);
-        let trained = self.records.iter().filter(|record| record.trainable);
         let done = collective::all_gather(trained, self.cross_device_ops(), self.len());
         self.collectives.done(done, start);
     }

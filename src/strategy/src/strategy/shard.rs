@@ -35,6 +35,9 @@ pub enum Shard {
 }
 
 impl Shard {
+    /// All levels, ZeRO-1 first.
+    pub const ALL: [Self; 3] = [Self::Optimizer, Self::Gradients, Self::Parameters];
+
     /// The name of the paper: `ZeRO-1`.
     pub fn zero(self) -> &'static str {
         match self {

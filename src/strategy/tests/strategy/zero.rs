@@ -7,8 +7,6 @@ use stratoscope_strategy::{CrossDeviceOps, MirroredStrategy, Replicas, Shard, Va
 
 use crate::encoder::Encoder;
 
-const LEVELS: [Shard; 3] = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
-
 fn mirrored(replicas: usize) -> MirroredStrategy {
     MirroredStrategy::logical(replicas).expect("logical devices")
 }
@@ -29,7 +27,7 @@ fn stored(replicas: &Replicas<Encoder>) -> Vec<usize> {
 #[test]
 fn each_replica_updates_its_rows_and_no_others() {
     let whole = weights(placed(&mirrored(2)).first());
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let replicas = placed(&divided(3, shard));
         let sizes = stored(&replicas);
         assert_eq!(
@@ -62,7 +60,7 @@ fn the_weights_are_those_of_mirrored_training() {
         for count in [2, 3, 4] {
             let mut expected = placed(&mirrored(count).cross_device_ops(ops));
             let expected = trained(&mut expected);
-            for shard in LEVELS {
+            for shard in Shard::ALL {
                 let mut replicas = placed(&divided(count, shard).cross_device_ops(ops));
                 let found = trained(&mut replicas);
                 assert!(
@@ -102,7 +100,7 @@ fn a_step_moves_what_the_paper_says() {
 
 #[test]
 fn values_are_saved_restored_replaced_and_forked() {
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let mut replicas = placed(&divided(3, shard));
         let before = replicas.saved_values();
         let first = weights(replicas.first());
@@ -140,7 +138,7 @@ fn values_are_saved_restored_replaced_and_forked() {
 /// What is frozen is not updated, and stays as it is on every copy.
 #[test]
 fn frozen_variables_stay() {
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let run = |strategy: &MirroredStrategy| {
             let mut replicas = placed(strategy);
             let frozen = replicas.records()[0].param;
@@ -169,7 +167,7 @@ proptest! {
     #[test]
     fn any_number_of_replicas(count in 2..9_usize, level in 0..3_usize) {
         let expected = trained(&mut placed(&mirrored(count)));
-        let found = trained(&mut placed(&divided(count, LEVELS[level])));
+        let found = trained(&mut placed(&divided(count, Shard::ALL[level])));
         prop_assert!(bits(&found) == bits(&expected));
     }
 }

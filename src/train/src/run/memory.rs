@@ -17,6 +17,7 @@ use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
 use crate::network::StepShape;
 use crate::optimizer::{Slot, changes_in_place};
+use crate::report::inspection::layer_of;
 use crate::report::memory_plan::{MemoryPlan, Part, StepMemory};
 use crate::run::state::ModelState;
 use crate::step::exchange::ExchangeMode;
@@ -339,18 +340,6 @@ fn gathered(state: &ModelState) -> u64 {
         }
     }
     whole + layers.values().max().copied().unwrap_or(0)
-}
-
-/// The name of a variable up to the number of its layer: `bert.encoder.layer.3`.
-fn layer_of(name: &str) -> &str {
-    let mut end = 0;
-    for piece in name.split('.') {
-        end += piece.len() + 1;
-        if piece.parse::<usize>().is_ok() {
-            return &name[..end - 1];
-        }
-    }
-    name
 }
 
 fn why_moments(moments: &[Slot]) -> String {

@@ -12,8 +12,6 @@ use crate::support::{
     assert_near_weights, cross_entropy, gpu, load, sentences, tiny_bert, weights,
 };
 
-const LEVELS: [Shard; 3] = [Shard::Optimizer, Shard::Gradients, Shard::Parameters];
-
 fn mirrored(replicas: usize) -> MirroredStrategy {
     MirroredStrategy::logical(replicas).expect("logical devices")
 }
@@ -63,7 +61,7 @@ fn the_numbers_are_those_of_mirrored_training() {
         };
         for replicas in [2, 3] {
             let expected = run(&mirrored(replicas));
-            for shard in LEVELS {
+            for shard in Shard::ALL {
                 let found = run(&divided(replicas, shard));
                 assert_eq!(found.1, expected.1, "{what}, {shard}, {replicas} replicas");
                 assert!(found == expected, "{what}, {shard}, {replicas} replicas");
@@ -100,7 +98,7 @@ fn accumulation_and_recomputing_change_no_bit() {
         weights(&model)
     };
     let expected = run(&mirrored(2));
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         assert!(run(&divided(2, shard)) == expected, "{shard}");
     }
 }
@@ -125,7 +123,7 @@ fn a_sequential_trains_alike() {
         trace(&history)
     };
     let expected = run(&mirrored(3));
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         assert_eq!(run(&divided(3, shard)), expected, "{shard}");
     }
 }
@@ -133,7 +131,7 @@ fn a_sequential_trains_alike() {
 /// Weights, gradients and moments of every device, as the report counts them.
 #[test]
 fn a_device_keeps_its_rows() {
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let model = compiled(&divided(4, shard), AdamW::new(1e-3));
         let check = |when: &str| {
             let report = model.placement().expect("the devices answer");
@@ -184,7 +182,7 @@ fn a_device_keeps_its_rows() {
 #[test]
 fn a_run_is_saved_and_goes_on() {
     let data = sentences(12);
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let folder = TempDir::new().expect("a temporary folder");
         let path = folder.path().join("run");
         let path = path.to_str().expect("UTF-8");
@@ -206,7 +204,7 @@ fn a_run_is_saved_and_goes_on() {
 #[test]
 fn a_run_is_stepped_and_rewound() {
     let data = sentences(24);
-    for shard in LEVELS {
+    for shard in Shard::ALL {
         let model = compiled(&divided(2, shard), AdamW::new(1e-3));
         let run = model.start(&data, fit()).expect("it starts");
         run.step(3).expect("it steps");
@@ -285,7 +283,7 @@ fn shards_train_alike_on_gpu() {
                 return;
             }
         };
-        for shard in LEVELS {
+        for shard in Shard::ALL {
             let found = run(Some(shard)).expect("the devices are there");
             assert_near_weights(&found, &expected);
         }
