@@ -3,13 +3,13 @@
 use std::fmt;
 
 use stratoscope_data::Dataset;
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Result, problem};
 use stratoscope_evaluation::{Answer, Assessment};
 
 use crate::confident::ConfidentLearning;
 use crate::folds::{Folds, classes_of};
 use crate::map::EmbeddingMap;
-use crate::near_duplicates::{self, NearDuplicates, bad_value};
+use crate::near_duplicates::{self, NearDuplicates};
 use crate::options::AuditOptions;
 use crate::outliers::{Outlier, by_distance};
 use crate::probe::Probe;
@@ -251,12 +251,12 @@ fn check(data: &Dataset, vectors: &[Vec<f32>], options: &AuditOptions) -> Result
     // This form of the condition also refuses NaN.
     if !(similarity > 0.0 && similarity <= 1.0) {
         let expects = "above 0 and at most 1".to_owned();
-        return Err(bad_value(
+        return Err(Box::new(problem::bad_value(
             "audit",
             "similarity",
             similarity.to_string(),
             expects,
-        ));
+        )));
     }
     let width = vectors.first().map_or(0, Vec::len);
     if vectors.len() != rows
@@ -266,7 +266,9 @@ fn check(data: &Dataset, vectors: &[Vec<f32>], options: &AuditOptions) -> Result
     {
         let given = format!("{} vectors", vectors.len());
         let expects = format!("{rows}, one for each row, of equal lengths and with finite numbers");
-        return Err(bad_value("audit", "vectors", given, expects));
+        return Err(Box::new(problem::bad_value(
+            "audit", "vectors", given, expects,
+        )));
     }
     let Some(probabilities) = &options.probabilities else {
         return Ok(());
@@ -281,7 +283,12 @@ fn check(data: &Dataset, vectors: &[Vec<f32>], options: &AuditOptions) -> Result
             None => format!("{} rows", probabilities.len()),
         };
         let expects = format!("{rows} rows of {classes} numbers from 0 to 1, one for each class");
-        return Err(bad_value("audit", "probabilities", given, expects));
+        return Err(Box::new(problem::bad_value(
+            "audit",
+            "probabilities",
+            given,
+            expects,
+        )));
     }
     Ok(())
 }

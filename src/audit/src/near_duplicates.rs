@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
 use stratoscope_data::{Dataset, random};
-use stratoscope_diagnostics::rules::InvalidArgumentValue;
-use stratoscope_diagnostics::{Place, Result, Rule};
+use stratoscope_diagnostics::{Result, problem};
 
 use crate::words::normalized;
 
@@ -77,28 +76,14 @@ impl NearDuplicates {
     /// The rows of a split that may go: of each group all but the first row, which may be in an earlier split. Feeds
     /// `data.drop_examples(…)` and `run.drop_examples(…)`.
     pub fn surplus(&self, split: &str) -> Vec<usize> {
-        let rows = self
-            .groups
-            .iter()
-            .flat_map(|group| group.rows.iter().skip(1));
-        let mut rows: Vec<usize> = rows
-            .filter(|row| row.split == split)
-            .map(|row| row.row)
-            .collect();
-        rows.sort_unstable();
-        rows
+        let groups = self.groups.iter();
+        of_split(split, groups.flat_map(|group| group.rows.iter().skip(1)))
     }
 
     /// The rows of a split of which another split has a near-duplicate: what leaked.
     pub fn shared(&self, split: &str) -> Vec<usize> {
         let groups = self.groups.iter().filter(|it| it.is_between_splits());
-        let rows = groups.flat_map(|group| &group.rows);
-        let mut rows: Vec<usize> = rows
-            .filter(|row| row.split == split)
-            .map(|row| row.row)
-            .collect();
-        rows.sort_unstable();
-        rows
+        of_split(split, groups.flat_map(|group| &group.rows))
     }
 
     /// Groups with rows of several splits: what a model was trained on and is measured with.
@@ -116,6 +101,14 @@ impl NearDuplicates {
             .filter(|group| group.is_contradictory())
             .collect()
     }
+}
+
+/// The numbers of these rows in a split, in their order.
+fn of_split<'a>(split: &str, rows: impl Iterator<Item = &'a DuplicateRow>) -> Vec<usize> {
+    let own = rows.filter(|row| row.split == split);
+    let mut rows: Vec<usize> = own.map(|row| row.row).collect();
+    rows.sort_unstable();
+    rows
 }
 
 /// Near-duplicates within each of these splits and between them: `near_duplicates(&[("train", &train), ("dev", &dev)])?`.
@@ -143,7 +136,7 @@ pub(crate) fn above(
     };
     if let Some(given) = given {
         let expects = "at least one split, each with a name of its own".to_owned();
-        return Err(bad_value(call, "splits", given, expects));
+        return Err(Box::new(problem::bad_value(call, "splits", given, expects)));
     }
     let rows = splits.iter().enumerate().flat_map(|(split, (_, data))| {
         let examples = data.examples.iter().enumerate();
@@ -188,25 +181,6 @@ pub(crate) fn above(
         splits: sizes.collect(),
         threshold,
     })
-}
-
-/// SC0103
-pub(crate) fn bad_value(
-    call: &str,
-    argument: &str,
-    given: String,
-    expects: String,
-) -> Box<stratoscope_diagnostics::Diagnostic> {
-    let rule = InvalidArgumentValue {
-        call: call.to_owned(),
-        argument: argument.to_owned(),
-        given,
-        expects,
-        place: Place::argument(call, argument),
-        replacement: None,
-        arguments: Vec::new(),
-    };
-    rule.error()
 }
 
 /// The hashes of the runs of three characters, sorted, each once. A shorter text is one piece.

@@ -30,19 +30,9 @@ pub use seeds::{SeedRuns, over_seeds};
 pub use sweep::{Axis, Search, Sweep, Trial, sweep};
 pub use threshold::Threshold;
 
-use stratoscope_diagnostics::rules::InvalidArgumentValue;
-use stratoscope_diagnostics::{Diagnostic, Place, Rule};
+use stratoscope_diagnostics::{Diagnostic, problem};
 
 /// SC0103: a value that this call cannot have.
 fn bad_value(call: &str, argument: &str, given: String, expects: String) -> Box<Diagnostic> {
-    let rule = InvalidArgumentValue {
-        call: call.to_owned(),
-        argument: argument.to_owned(),
-        given,
-        expects,
-        place: Place::argument(call, argument),
-        replacement: None,
-        arguments: Vec::new(),
-    };
-    rule.error()
+    Box::new(problem::bad_value(call, argument, given, expects))
 }

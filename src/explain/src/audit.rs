@@ -5,11 +5,10 @@ use burn::tensor::Tensor;
 use stratoscope_audit::{Audit, AuditOptions, classes_of};
 use stratoscope_bert::{BatchTensors, Mode, SentenceEncoder, SequenceClassifier};
 use stratoscope_data::{Dataset, Tokenize};
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Result, problem};
 use stratoscope_train::{BertFiles, ModelOf, Network};
 
-use crate::explanation::bad_value;
 use crate::view::numbers_2;
 
 /// Rows that are computed at once.
@@ -73,12 +72,12 @@ fn audited<N: Network<Files = BertFiles>>(
     if let Some(row) = data.examples.iter().position(|it| !it.features.is_empty()) {
         let expects =
             "texts: `Audit::of(&data, &vectors, &options)?` takes vectors of any origin".to_owned();
-        return Err(bad_value(
+        return Err(Box::new(problem::bad_value(
             "audit",
             "data",
             format!("numbers in row {row}"),
             expects,
-        ));
+        )));
     }
     // Before the vectors, which take longer.
     classes_of("audit", data)?;

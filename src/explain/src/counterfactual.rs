@@ -5,10 +5,10 @@
 use std::fmt;
 
 use stratoscope_data::{Encoding, Tokenize};
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Result, problem};
 
-use crate::explanation::{bad_value, name_of};
+use crate::explanation::name_of;
 use crate::text::{ExplainedText, Tokens, Word};
 use crate::view::{ROWS, View, largest, probabilities};
 
@@ -152,12 +152,12 @@ pub(crate) fn search(view: &View, text: &ExplainedText) -> Result<Counterfactual
     if whole.len() < 2 {
         let expects =
             "a model with at least two classes: the answer of this one is a number".to_owned();
-        return Err(bad_value(
+        return Err(Box::new(problem::bad_value(
             "counterfactual",
             "model",
             "one output".to_owned(),
             expects,
-        ));
+        )));
     }
     let before = probabilities(&whole);
     let class = largest(&before);

@@ -4,9 +4,9 @@ use std::fmt;
 
 use stratoscope_bert::SequenceClassifier;
 use stratoscope_data::Encoding;
-use stratoscope_diagnostics::rules::{ClassNotInData, InvalidArgumentValue};
+use stratoscope_diagnostics::rules::ClassNotInData;
 use stratoscope_diagnostics::work::{Unit, Work};
-use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
+use stratoscope_diagnostics::{Result, Rule, problem};
 use stratoscope_train::ModelOf;
 
 use crate::counterfactual::{self, Counterfactual};
@@ -157,12 +157,12 @@ pub(crate) fn name_of(view: &View, class: usize) -> String {
 fn explained(view: &View, text: &ExplainedText, options: &ExplainOptions) -> Result<Explanation> {
     if !(1..=MAX_STEPS).contains(&options.steps) {
         let expects = format!("1 to {MAX_STEPS}");
-        return Err(bad_value(
+        return Err(Box::new(problem::bad_value(
             "explain",
             "steps",
             options.steps.to_string(),
             expects,
-        ));
+        )));
     }
     let Tokens { encoding, words } = text.tokenized("explain", &view.tokenizer, view.max_length)?;
     let mut work = Work::begin(("explaining", "explained"), 4, Unit::Things("part"));
@@ -226,25 +226,6 @@ fn class_named(view: &View, name: &str, classes: usize) -> Result<usize> {
         };
         rule.error()
     })
-}
-
-/// SC0103
-pub(crate) fn bad_value(
-    call: &str,
-    argument: &str,
-    given: String,
-    expects: String,
-) -> Box<Diagnostic> {
-    let rule = InvalidArgumentValue {
-        call: call.to_owned(),
-        argument: argument.to_owned(),
-        given,
-        expects,
-        place: Place::argument(call, argument),
-        replacement: None,
-        arguments: Vec::new(),
-    };
-    rule.error()
 }
 
 impl fmt::Debug for Explanation {

@@ -4,13 +4,11 @@ use std::fmt;
 
 use stratoscope_audit::{Folds, classes_of};
 use stratoscope_data::Dataset;
-use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::work::{Unit, Work};
+use stratoscope_diagnostics::{Result, problem};
 use stratoscope_evaluation::{Answer, Assessment};
 use stratoscope_render::text;
 use stratoscope_train::Predictions;
-
-use crate::explanation::bad_value;
 
 /// Out-of-sample probabilities of each row.
 #[derive(Clone, PartialEq)]
@@ -96,7 +94,7 @@ fn in_order_of(data: &Dataset, predictions: &Predictions, rows: usize) -> Result
             text::count(rows, "prediction"),
             data.num_labels()
         );
-        bad_value("out_of_fold", "run", given, expects)
+        Box::new(problem::bad_value("out_of_fold", "run", given, expects))
     };
     let wrong = predictions
         .rows
