@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::layer::Layer;
 use super::number::Type;
 use super::reasons::of_class;
 use super::thing::{ModelFacts, Thing};
@@ -304,13 +305,16 @@ impl Translator<'_> {
         for statement in init.body.iter().chain(&call.body) {
             self.account(statement);
         }
-        self.skip_comments(span.end);
-        self.push(
-            format!("// `{}` is a chain of layers: a `Sequential`.", it.name),
-            span,
-        );
-        self.things.insert(it.name.clone(), Thing::Class(layers));
+        self.class_of_layers(&it.name, layers, span);
         Ok(())
+    }
+
+    /// A class is a chain of these layers: what is made of it is a `Sequential`.
+    pub(super) fn class_of_layers(&mut self, name: &str, layers: Vec<Layer>, span: CellSpan) {
+        self.skip_comments(span.end);
+        let comment = format!("// `{name}` is a chain of layers: a `Sequential`.");
+        self.push(comment, span);
+        self.things.insert(name.to_owned(), Thing::Class(layers));
     }
 
     fn layers_of_class(

@@ -115,6 +115,16 @@ impl Translator<'_> {
                 ("2".to_owned(), Some(2))
             }
         };
+        let facts = self.pretrained_facts(call, outputs);
+        if given.has_several {
+            self.hub.heads.insert(call.span.start, HeadKind::Labels);
+        }
+        let rust = given.written(&checkpoint, &labels, outputs)?;
+        Ok((rust, Thing::Model(facts)))
+    }
+
+    /// What is known of a model of `from_pretrained`. The arguments that nobody has looked at are named on the card.
+    pub(super) fn pretrained_facts(&mut self, call: &Call, outputs: Option<i64>) -> ModelFacts {
         for keyword in call.unseen_keywords() {
             if without_effect(&keyword.name, &keyword.value).is_none() {
                 let why = format!("`from_pretrained` has no `{}` here", keyword.name);
@@ -122,7 +132,7 @@ impl Translator<'_> {
                 call.keyword(&keyword.name);
             }
         }
-        let facts = ModelFacts {
+        ModelFacts {
             span: call.span,
             is_bert: true,
             activation: Some("linear".to_owned()),
@@ -130,12 +140,7 @@ impl Translator<'_> {
             is_built: true,
             scope: self.scopes.last().cloned(),
             compiled: None,
-        };
-        if given.has_several {
-            self.hub.heads.insert(call.span.start, HeadKind::Labels);
         }
-        let rust = given.written(&checkpoint, &labels, outputs)?;
-        Ok((rust, Thing::Model(facts)))
     }
 
     /// What the arguments of `from_pretrained`, and the `config` among them, say of the head.

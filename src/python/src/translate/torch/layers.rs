@@ -264,12 +264,7 @@ impl Translator<'_> {
             span,
             "its weights begin with other random numbers: `Dense` begins as in Keras",
         );
-        self.skip_comments(span.end);
-        self.push(
-            format!("// `{}` is a chain of layers: a `Sequential`.", it.name),
-            span,
-        );
-        self.things.insert(it.name.clone(), Thing::Class(layers));
+        self.class_of_layers(&it.name, layers, span);
         Ok(())
     }
 

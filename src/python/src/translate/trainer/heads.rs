@@ -2,7 +2,6 @@
 
 use stratoscope_diagnostics::CellSpan;
 
-use super::super::arguments::without_effect;
 use super::super::call::Made;
 use super::super::thing::{ModelFacts, Thing};
 use super::super::{Translator, Why, text};
@@ -127,22 +126,7 @@ impl Translator<'_> {
                 return Err("the number of choices is not in the text: `BertForMultipleChoice::from_pretrained(\"…\", 4)?` has four".to_owned());
             }
         };
-        for keyword in call.unseen_keywords() {
-            if without_effect(&keyword.name, &keyword.value).is_none() {
-                let why = format!("`from_pretrained` has no `{}` here", keyword.name);
-                self.leave_argument(keyword, why);
-                call.keyword(&keyword.name);
-            }
-        }
-        let facts = ModelFacts {
-            span: call.span,
-            is_bert: true,
-            activation: Some("linear".to_owned()),
-            outputs,
-            is_built: true,
-            scope: self.scopes.last().cloned(),
-            compiled: None,
-        };
+        let facts = self.pretrained_facts(call, outputs);
         Ok((rust, Thing::Model(facts)))
     }
 
