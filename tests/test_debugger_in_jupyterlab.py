@@ -4,9 +4,7 @@ unfolds a model. The screenshot is in target/screenshots/."""
 import json
 import time
 
-import nbformat
-
-from test_widgets import kernel, press, run
+from test_widgets import opened, press, run
 
 CELLS = [
     "#[derive(Debug)]\nstruct Setting { name: &'static str, values: Vec<f64> }\n"
@@ -49,18 +47,7 @@ def unfold(page, name, child):
 
 def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pictures):
     page = chromium
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
-    kernelspec = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec})
-    nbformat.write(notebook, jupyter_lab.work / "debugger.ipynb")
-    page.resize(1500, 950)
-    page.open(f"{jupyter_lab.address}/lab/workspaces/debugger/tree/debugger.ipynb?reset")
-    page.wait_until(f"document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === {len(CELLS)}", 120)
-    deadline = time.monotonic() + 120
-    while kernel(jupyter_lab, "debugger.ipynb") != ("idle", 1):
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-    time.sleep(2)
+    opened(page, jupyter_lab, "debugger", CELLS, (1500, 950))
     run(page, 1)
 
     button = "document.querySelector('.jp-NotebookPanel .jp-DebuggerBugButton')"

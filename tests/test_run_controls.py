@@ -4,12 +4,10 @@ cell runs, through the protocol of widgets and in JupyterLab. The screenshot is 
 import re
 import time
 
-import nbformat
 import pytest
 
 from kernel_client import check_error
-from test_widgets import kernel as state_of
-from test_widgets import press, run
+from test_widgets import opened, press, run
 
 pytestmark = pytest.mark.own_kernel
 
@@ -164,18 +162,7 @@ def test_without_widgets_there_are_no_buttons(fresh_kernel):
 
 def test_buttons_in_jupyterlab(jupyter_lab, chromium, pictures):
     page = chromium
-    cells = [nbformat.v4.new_code_cell(source) for source in (DATA, TRAIN)]
-    kernelspec = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec})
-    nbformat.write(notebook, jupyter_lab.work / "controls.ipynb")
-    page.resize(1400, 900)
-    page.open(f"{jupyter_lab.address}/lab/workspaces/controls/tree/controls.ipynb?reset")
-    page.wait_until("document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === 2", 120)
-    deadline = time.monotonic() + 120
-    while state_of(jupyter_lab, "controls.ipynb") != ("idle", 1):
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-    time.sleep(2)
+    opened(page, jupyter_lab, "controls", (DATA, TRAIN))
     run(page, 1)
     # The second cell does not end by itself, so that its number does not appear.
     press(page, "document.querySelector('.jp-NotebookPanel [data-command=\"notebook:run-cell-and-select-next\"]')")

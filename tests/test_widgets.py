@@ -38,21 +38,26 @@ def run(page, number):
                     f".some(each => each.innerText.includes('[{number}]'))", 120)
 
 
-def test_the_live_table_is_beside_the_notebook_and_updated_after_cells(jupyter_lab, chromium, pictures):
-    page = chromium
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+def opened(page, lab, name, sources, size=(1400, 900)):
+    """Shows a notebook with these cells in JupyterLab, and waits for its kernel."""
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernelspec = {"name": "stratoscope", "display_name": "Rust", "language": "rust"}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec})
-    nbformat.write(notebook, jupyter_lab.work / "variables.ipynb")
-    page.resize(1400, 900)
-    page.open(f"{jupyter_lab.address}/lab/workspaces/variables/tree/variables.ipynb?reset")
-    page.wait_until(f"document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === {len(CELLS)}", 120)
+    nbformat.write(notebook, lab.work / f"{name}.ipynb")
+    page.resize(*size)
+    page.open(f"{lab.address}/lab/workspaces/{name}/tree/{name}.ipynb?reset")
+    page.wait_until(f"document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell').length === {len(sources)}", 120)
     # A cell that is run before its kernel is there is not run.
     deadline = time.monotonic() + 120
-    while kernel(jupyter_lab, "variables.ipynb") != ("idle", 1):
+    while kernel(lab, f"{name}.ipynb") != ("idle", 1):
         assert time.monotonic() < deadline
         time.sleep(0.3)
     time.sleep(2)
+
+
+def test_the_live_table_is_beside_the_notebook_and_updated_after_cells(jupyter_lab, chromium, pictures):
+    page = chromium
+    opened(page, jupyter_lab, "variables", CELLS)
     run(page, 1)
     run(page, 2)
     page.wait_until(f"{TABLE}.some(text => text.includes('words') && text.includes('Vec<String>'))", 120)
