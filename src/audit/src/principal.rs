@@ -14,12 +14,12 @@ const ROWS_OF_A_PART: usize = 256;
 /// The directions in which rows of numbers differ most. Dimensions: N rows of D numbers, K components.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Principal {
-    /// The mean row, [D].
+    /// The mean row, `[D]`.
     pub mean: Vec<f64>,
     /// The directions, each of length 1, the one with the largest variance first, [K, D]. The largest number of a direction is
     /// positive.
     pub components: Vec<Vec<f64>>,
-    /// The variance of the rows in each direction, [K].
+    /// The variance of the rows in each direction, `[K]`.
     pub variances: Vec<f64>,
     /// The variance in all directions.
     pub total: f64,
@@ -59,7 +59,7 @@ impl Principal {
         }
     }
 
-    /// A row in the directions of the components, [K].
+    /// A row in the directions of the components, `[K]`.
     pub fn project(&self, row: &[f32]) -> Vec<f64> {
         let along = |component: &Vec<f64>| {
             let terms = component.iter().zip(row).zip(&self.mean);

@@ -81,7 +81,7 @@ impl Probe {
         probe
     }
 
-    /// The probability of each class, [C].
+    /// The probability of each class, `[C]`.
     pub fn probabilities(&self, vector: &[f32]) -> Vec<f64> {
         let logits = logits(&self.weights, &self.input(vector), self.classes);
         softmax(&logits).into_iter().map(f64::from).collect()

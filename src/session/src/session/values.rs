@@ -5,7 +5,7 @@ use stratoscope_wire::{InspectAnswer, InspectQuestion};
 use super::{Command, Session};
 
 impl Session {
-    /// As [`Evaluate::inspect_values`]; while a cell runs, as [`Interrupt::inspect_values`](crate::Interrupt::inspect_values).
+    /// As [`Evaluate::inspect_values`](crate::Evaluate::inspect_values); while a cell runs, as [`Interrupt::inspect_values`](crate::Interrupt::inspect_values).
     /// An evaluator that is starting is waited for a while, unless a cell waits for it, too.
     pub async fn inspect_values(&self, question: InspectQuestion) -> InspectAnswer {
         let command = |answer| Command::InspectValues {
