@@ -103,8 +103,8 @@ pub(super) fn note(name: &str, value: &dyn std::any::Any) {
     let mut noted = lock(&NOTED);
     match model {
         Some(model) => {
-            let look = model.look();
-            let (line, records) = look.map(|it| (it.line, it.records)).unwrap_or_default();
+            // Once for each cell that has the model: its values are not touched.
+            let (line, records) = model.outline().unwrap_or_default();
             let model = model.downgrade();
             let new = Noted {
                 model,
@@ -133,14 +133,12 @@ pub(super) fn view(name: &str) -> Option<ModelView> {
     let noted = lock(&NOTED);
     let noted = noted.get(name)?;
     let model = noted.model.upgrade()?;
-    Some(match model.look() {
-        Some(look) => ModelView::seen(model, look),
-        None => ModelView {
-            line: format!("{} (in training)", noted.line),
-            records: noted.records.clone(),
-            prefix: String::new(),
-            model,
-        },
+    Some(match model.outline() {
+        Some(outline) => ModelView::seen(model, outline),
+        None => {
+            let line = format!("{} (in training)", noted.line);
+            ModelView::seen(model, (line, noted.records.clone()))
+        }
     })
 }
 
@@ -155,22 +153,16 @@ pub(crate) struct ModelView {
 
 impl ModelView {
     pub(super) fn of(model: &Model) -> Self {
-        match model.look() {
-            Some(look) => Self::seen(model.clone(), look),
-            None => Self {
-                model: model.clone(),
-                line: format!("{model:?}"),
-                records: Vec::new(),
-                prefix: String::new(),
-            },
-        }
+        let outline = model.outline();
+        let outline = outline.unwrap_or_else(|| (format!("{model:?}"), Vec::new()));
+        Self::seen(model.clone(), outline)
     }
 
-    fn seen(model: Model, look: ModelLook) -> Self {
+    fn seen(model: Model, (line, records): (String, Vec<VariableRecord>)) -> Self {
         Self {
             model,
-            line: look.line,
-            records: look.records,
+            line,
+            records,
             prefix: String::new(),
         }
     }

@@ -37,27 +37,22 @@ impl Model {
         WeakModel(Arc::downgrade(&self.shared))
     }
 
-    /// The model at this moment; `None` while a call has it, such as a training step.
+    /// The model in one line, and its variables in the order of its fields, without their values; `None` while a call has it,
+    /// such as a training step. Unlike [`look`](Self::look) it gathers nothing that is in pieces on several devices.
+    pub fn outline(&self) -> Option<(String, Vec<VariableRecord>)> {
+        let records = self.shared.try_state()?.step.replicas.records().to_vec();
+        Some((format!("{self:?}"), records))
+    }
+
+    /// The values of the model at this moment; `None` while a call has it.
     pub fn look(&self) -> Option<ModelLook> {
-        let (records, network) = {
-            let state = self.shared.try_state()?;
-            let replicas = &state.step.replicas;
-            (replicas.records().to_vec(), replicas.first().clone())
-        };
-        Some(ModelLook {
-            line: format!("{self:?}"),
-            records,
-            network,
-        })
+        let network = self.shared.try_state()?.step.replicas.first().clone();
+        Some(ModelLook { network })
     }
 }
 
-/// A model at one moment: its variables, as handles.
+/// The values of a model at one moment, as handles.
 pub struct ModelLook {
-    /// The model in one line.
-    pub line: String,
-    /// Its variables, in the order of its fields.
-    pub records: Vec<VariableRecord>,
     network: AnyNetwork,
 }
 
@@ -70,7 +65,7 @@ impl ModelLook {
 
 impl fmt::Debug for ModelLook {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.line)
+        out.write_str("ModelLook")
     }
 }
 
@@ -94,15 +89,16 @@ mod tests {
     fn a_model_is_seen_by_its_variables() {
         let model = Sequential([Dense(3).input_shape(2)]).expect("a valid model");
         let seen = model_in(&model).expect("a model");
+        let (line, records) = seen.outline().expect("no call has it");
+        let names: Vec<&str> = records.iter().map(|it| it.name.as_str()).collect();
+        let kernel = &records[0];
         let look = seen.look().expect("no call has it");
-        let names: Vec<&str> = look.records.iter().map(|it| it.name.as_str()).collect();
-        let kernel = &look.records[0];
         let values = look.values(kernel).expect("it has values");
         assert_eq!(
             (names.len(), values.shape().to_vec()),
             (2, kernel.shape.clone())
         );
-        assert!(look.line.contains("9 parameters"), "{look:?}");
+        assert!(line.contains("9 parameters"), "{line}");
         assert!(model_in(&7_u8).is_none());
     }
 

@@ -168,6 +168,7 @@ fn the_table_has_every_method() {
     let others = [
         "downgrade",
         "look",
+        "outline",
         "read_length",
         "summary",
         "variables",
