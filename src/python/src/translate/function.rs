@@ -191,7 +191,7 @@ impl Translator<'_> {
             };
             if kind == Type::Unknown {
                 return Err(format!(
-                    "a function is translated where it builds a model; what its argument `{name}` is, the text does not say"
+                    "a function is translated where it builds a model; the type of its argument `{name}` is not known"
                 ));
             }
             if default.is_some() {
