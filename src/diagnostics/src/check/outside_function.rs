@@ -20,10 +20,12 @@ pub(super) fn answer(
     let text = cell.text();
     let name = text.get(span.start..span.end)?;
     let function = function_around(cell, span)?;
-    let of_type = context.variables.get(name);
-    if of_type.is_none() {
-        let found = Found::of(cell, &context.defined)?;
-        found.bound.get(name)?;
+    // A variable that the cell makes hides one of the notebook, whose type may be another.
+    let found = Found::of(cell, &context.defined);
+    let is_of_cell = found.is_some_and(|it| it.bound.contains_key(name));
+    let of_type = context.variables.get(name).filter(|_| !is_of_cell);
+    if of_type.is_none() && !is_of_cell {
+        return None;
     }
     let of_type = of_type.map(|it| parameter_type(it));
     let parameter = of_type.as_ref().map(|it| format!("{name}: {it}"));
@@ -142,6 +144,7 @@ mod tests {
         // Its calls would have to change, or its type is not known.
         assert_eq!(fixed("fn f() -> i32 { n }\nf()", "n"), Some(None));
         assert_eq!(fixed("let v = g(); fn f() -> i32 { v }", "v"), Some(None));
+        assert_eq!(fixed("let n = 1.0; fn f() -> f64 { n }", "n"), Some(None));
         assert_eq!(fixed("fn f() -> i32 { v }", "v"), None);
         assert_eq!(fixed("data.len()", "data"), None);
     }
