@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use stratoscope_diagnostics::{Diagnostic, Fix, FixKind, Place};
+use syn::visit::{self, Visit};
 
 /// What a variable was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,21 +51,25 @@ impl ReplacedVariables {
     }
 
     /// rustc's error about a variable that was another one, with what it was; `None`: it is about something else.
-    pub fn explain(&self, found: &Diagnostic, code: &str) -> Option<Diagnostic> {
+    pub fn explain(&self, found: &Diagnostic, cell: &CellSyntax) -> Option<Diagnostic> {
         if !matches!(
             found.code.as_str(),
             "E0599" | "E0609" | "E0608" | "E0614" | "E0618"
         ) {
             return None;
         }
+        let code = cell.code();
         let name = variable_at(found, code)?;
         let Earlier {
             of_type,
             made_in,
             replaced_in,
         } = self.0.get(name)?;
-        // The cell that says it gives it a new value.
-        if code.contains(&format!("let {name}")) || code.contains(&format!("let mut {name}")) {
+        // The cell that says it gives it a new value. What a `let` within a macro binds is seen in the text alone.
+        let is_in_text =
+            code.contains(&format!("let {name}")) || code.contains(&format!("let mut {name}"));
+        let owned = name.to_owned();
+        if is_in_text || cell.read(move |cell| Some(binds(cell, &owned)))? {
             return None;
         }
         let mut found = found.clone();
@@ -85,6 +91,28 @@ impl ReplacedVariables {
         }];
         Some(found)
     }
+}
+
+/// Whether a pattern of the cell binds this name: of a `let`, a closure, a function, a loop or a `match`.
+fn binds(cell: &Syntax, name: &str) -> bool {
+    struct Patterns<'a> {
+        name: &'a str,
+        is_bound: bool,
+    }
+    impl<'ast> Visit<'ast> for Patterns<'_> {
+        fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+            self.is_bound |= pattern.ident == self.name;
+            visit::visit_pat_ident(self, pattern);
+        }
+    }
+    let mut patterns = Patterns {
+        name,
+        is_bound: false,
+    };
+    for statement in cell.statements().unwrap_or_default() {
+        patterns.visit_stmt(statement);
+    }
+    patterns.is_bound
 }
 
 /// rustc's error about a call of something that is no function, where a variable of the notebook hides the function.
@@ -179,7 +207,8 @@ mod tests {
         let message = "no method named `summary` found for reference `&str`";
         let found = Diagnostic::new(error, Severity::Error, message)
             .label(Place::span(start, start + at.len()), "");
-        replaced.explain(&found, code).map(|it| it.message)
+        let cell = CellSyntax::of(code);
+        replaced.explain(&found, &cell).map(|it| it.message)
     }
 
     #[test]
@@ -194,6 +223,13 @@ mod tests {
             ("n.summary()", "E0599", "summary"),
             ("a.model.summary()", "E0599", "summary"),
             ("let model = 1; model.summary()", "E0599", "summary"),
+            ("rows.map(|model| model.summary())", "E0599", "summary"),
+            (
+                "for (_, model) in rows { model.summary(); }",
+                "E0599",
+                "summary",
+            ),
+            ("fn f(model: &str) { model.summary() }", "E0599", "summary"),
             ("model.summary()", "E0425", "model"),
         ] {
             assert_eq!(explained(code, error, at), None, "{code}");

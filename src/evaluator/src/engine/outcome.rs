@@ -123,7 +123,7 @@ impl Engine {
         let mut trial = check::Trial::new(cell, &known);
         for found in found {
             let is_variable = |name: &str| known.variables.contains_key(name);
-            let replaced = self.replaced_variables.explain(&found, code);
+            let replaced = self.replaced_variables.explain(&found, cell);
             if let Some(other) = replaced.or_else(|| hides_a_function(&found, code, is_variable)) {
                 said.push(Said::Text(other));
                 continue;
