@@ -336,6 +336,84 @@ def test_a_run_is_a_thread_that_pauses_steps_and_goes_on(notebook):
     body(notebook, "disconnect")
 
 
+def test_a_run_of_start_is_a_thread_that_steps_back(notebook):
+    """Between two cells, by the calls that a cell would make: one history."""
+    body(notebook, "initialize")
+    body(notebook, "attach")
+    notebook.run("let walked = Sequential([Dense(4).input_shape(2), Dense(1)])?;\n"
+                 "compile!(walked, optimizer = Adam::new(1e-3), loss = MeanSquaredError)?;\n"
+                 "let run = start!(walked, data, batch_size = 2_000, epochs = 20)?;")
+    stopped = event(notebook, "stopped")
+    thread = stopped["threadId"]
+    assert stopped["reason"] == "entry" and body(notebook, "debugInfo")["stoppedThreads"] == [thread]
+    assert [each["name"] for each in body(notebook, "threads")["threads"]] == ["cells", "run `run` (stands)"]
+
+    def frames():
+        return body(notebook, "stackTrace", threadId=thread)["stackFrames"]
+
+    names = [each["name"] for each in frames()]
+    assert names == ["step 1 of 2000, not made yet", "batch 1 of 100", "epoch 1 of 20", "run `run` of Sequential"]
+    of_run, of_notebook = body(notebook, "scopes", frameId=frames()[0]["id"])["scopes"]
+    assert (of_run["name"], of_notebook["name"]) == ("Run", "Variables")
+    early = ask(notebook, "stepBack", threadId=thread)
+    assert not early["success"] and "no step" in early["message"]
+
+    def bias():
+        model = unfold(notebook, of_run)["model"]
+        numbers = unfold(notebook, unfold(notebook, model)["dense"])["weight"]
+        return [each["value"] for each in unfold(notebook, unfold(notebook, numbers)["[0]"]).values()]
+
+    def move(command, reason="step"):
+        body(notebook, command, threadId=thread)
+        stopped = event(notebook, "stopped")
+        assert (stopped["threadId"], stopped["reason"]) == (thread, reason), stopped
+        return stopped
+
+    seen = [bias()]
+    for command in ("next", "stepIn", "stepOut"):
+        move(command)
+        seen.append(bias())
+    assert len({str(each) for each in seen}) == 4
+    move("stepBack")
+    assert bias() == seen[2], "the same bits"
+    # What the coming step will see and do, when it is asked for.
+    parts = unfold(notebook, of_run)
+    example = unfold(notebook, parts["batch"], filter="indexed", start=0, count=1)["[0]"]
+    assert float(unfold(notebook, example)["loss"]["value"]) >= 0
+    gradients = unfold(notebook, parts["gradients"])
+    assert list(gradients) == ["dense.weight", "dense.bias", "dense_1.weight", "dense_1.bias"]
+    assert all("norm" in each["value"] for each in gradients.values())
+    assert "step 3 of" in parts["position"]["value"] and parts["latest step"]["value"].startswith("step 2: loss ")
+    assert "text/html" in body(notebook, "richInspectVariables", variableName="run.batch")["data"]
+    # The cells move the same run.
+    notebook.run("run.step(2)?")
+    assert event(notebook, "stopped")["threadId"] == thread
+    assert frames()[0]["name"].startswith("step 5 of")
+    assert "step" in notebook.run("run.history()?.steps.len().to_string() + \" steps\"").result
+    # Conditions that the panel has chosen.
+    refused = ask(notebook, "setExceptionBreakpoints", filters=["raised"])
+    assert not refused["success"] and "update_ratio" in refused["message"]
+    body(notebook, "setExceptionBreakpoints", filters=["nan"], filterOptions=[{"filterId": "update_ratio", "condition": "1e-12"}])
+    hit = move("continue", "exception")
+    assert hit["text"] == "update_ratio().above(1e-12)" and frames()[0]["name"].startswith("step 5 of")
+    body(notebook, "setExceptionBreakpoints", filters=[])
+    move("next")
+    move("reverseContinue")
+    assert frames()[0]["name"].startswith("step 5 of"), "where the condition has stopped it"
+    move("reverseContinue")
+    assert bias() == seen[0]
+    # An interrupt is a pause, and a run that ends is no thread.
+    body(notebook, "continue", threadId=thread)
+    busy = ask(notebook, "next", threadId=thread)
+    assert not busy["success"]
+    body(notebook, "pause", threadId=thread)
+    assert event(notebook, "stopped")["reason"] in ("pause", "step")
+    body(notebook, "continue", threadId=thread)
+    assert event(notebook, "thread")["reason"] == "exited"
+    assert [each["name"] for each in body(notebook, "threads")["threads"]] == ["cells"]
+    body(notebook, "disconnect")
+
+
 HOSTILE = [
     {}, {"command": None}, {"command": ["variables"]}, {"command": "x" * 100_000},
     {"command": "variables"}, {"command": "variables", "arguments": []},

@@ -4,6 +4,7 @@ use serde_json::Value;
 use stratoscope_wire::{InspectQuestion, RunAction};
 
 use crate::references::Referred;
+use crate::standing::Move;
 
 /// What is to be done for a request.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub enum Action {
         /// For the reply.
         then: Pending,
     },
+    /// A run of `start!` is to be moved by the call that a cell would make. If no cell runs, [`crate::Debugger::begin_move`] makes
+    /// the reply, otherwise [`crate::Debugger::refuse`].
+    Move(Pending),
     /// Rust code is to be evaluated, if no cell runs; its result goes to [`crate::Debugger::evaluated`].
     Evaluate {
         /// The code.
@@ -33,8 +37,22 @@ pub struct Answered {
     pub reply: Value,
     /// The contents of `debug_event`s.
     pub events: Vec<Value>,
-    /// What a run of the running cell is asked to do.
-    pub control: Option<(u64, RunAction)>,
+    /// What is done besides.
+    pub then: Option<Then>,
+}
+
+/// What is done besides a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// A run of the running cell is asked for this.
+    Control(u64, RunAction),
+    /// The call that moves a run is interrupted: the run stands before its next step.
+    Interrupt,
+    /// After the reply: the kernel asks where the runs stand ([`crate::Debugger::runs_stand`]).
+    Look,
+    /// After the reply: this code is evaluated, [`crate::Debugger::moved`] gets its result, and then the kernel asks where
+    /// the runs stand.
+    Evaluate(String),
 }
 
 /// A request that waits for an answer.
@@ -63,6 +81,7 @@ pub(crate) enum About {
     },
     /// First where the value is, then what is displayed of it.
     Rich,
+    Move(Move),
 }
 
 /// The children that a request asks for.

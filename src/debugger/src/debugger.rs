@@ -2,17 +2,20 @@
 
 use serde_json::{Map, Value, json};
 use stratoscope_wire::{
-    InspectAnswer, InspectQuestion, InspectedValue, MimeBundle, RunState, ValuePath, Window,
+    InspectAnswer, InspectQuestion, InspectedValue, MimeBundle, ValuePath, Window,
 };
 
-use crate::action::{About, Action, Answered, Asked, Children, Pending};
+use crate::action::{About, Action, Answered, Asked, Children, Pending, Then};
 use crate::breakpoints::Breakpoints;
 use crate::murmur::SEED;
 use crate::protocol::{COMMANDS, OF_RUNS, capabilities, text, whole};
 use crate::references::{References, Referred, VARIABLES};
 use crate::runs::Runs;
 use crate::sources::{SUFFIX, Sources};
+use crate::standing::Standing;
 use crate::values;
+
+mod moving;
 
 /// The debugger of a kernel, for all of its clients.
 #[derive(Debug)]
@@ -24,6 +27,9 @@ pub struct Debugger {
     breakpoints: Breakpoints,
     references: References,
     runs: Runs,
+    standing: Standing,
+    /// The conditions that the panel has chosen; `None` before it has chosen any.
+    filters: Option<Vec<String>>,
 }
 
 impl Debugger {
@@ -37,6 +43,8 @@ impl Debugger {
             breakpoints: Breakpoints::default(),
             references: References::default(),
             runs: Runs::default(),
+            standing: Standing::default(),
+            filters: None,
         }
     }
 
@@ -78,7 +86,8 @@ impl Debugger {
                 capabilities()
             }
             "attach" => return self.attach(request),
-            "configurationDone" | "setExceptionBreakpoints" | "setFunctionBreakpoints" => json!({}),
+            "configurationDone" | "setFunctionBreakpoints" => json!({}),
+            "setExceptionBreakpoints" => self.choose_filters(arguments)?,
             "disconnect" | "terminate" => {
                 (self.is_initialized, self.is_started) = (false, false);
                 self.breakpoints.clear();
@@ -109,27 +118,22 @@ impl Debugger {
                     about,
                 ));
             }
-            "threads" => json!({"threads": self.runs.threads()}),
+            "threads" => {
+                let threads = [self.runs.threads(), self.standing.threads()];
+                json!({"threads": threads.concat()})
+            }
             "stackTrace" => {
                 let thread = arguments.get("threadId").and_then(Value::as_u64);
-                let frames = self.runs.frames(thread);
+                let frames = [self.runs.frames(thread), self.standing.frames(thread)].concat();
                 json!({"totalFrames": frames.len(), "stackFrames": frames})
             }
-            "scopes" => json!({"scopes": [{
-                "name": "Variables", "variablesReference": VARIABLES, "expensive": false,
-                "presentationHint": "globals",
-            }]}),
+            "scopes" => self.scopes(arguments),
             "modules" => json!({"modules": [], "totalModules": 0}),
             "dumpCell" => json!({"sourcePath": self.sources.add(&text(arguments, "code")?)}),
             "source" => self.source(arguments)?,
             "setBreakpoints" => self.breakpoints.set(arguments)?,
             command if OF_RUNS.contains(&command) => {
-                let control = self.runs.action(command, arguments)?;
-                let mut action = self.reply(request, json!({"allThreadsContinued": false}));
-                if let Action::Reply(answered) = &mut action {
-                    answered.control = Some(control);
-                }
-                return Ok(action);
+                return self.act_on_run(request, command, arguments);
             }
             command => {
                 let command: String = command.chars().take(100).collect();
@@ -219,23 +223,6 @@ impl Debugger {
         }
     }
 
-    /// A run of the running cell begins, pauses, goes on or ends. Returns the events that tell it, if a debugger was started.
-    pub fn run_changed(&mut self, run: u64, now: RunState) -> Vec<Value> {
-        let event = self.runs.set(run, now).filter(|_| self.is_started);
-        let numbered = event.map(|mut event| {
-            event["seq"] = self.next().into();
-            event
-        });
-        numbered.into_iter().collect()
-    }
-
-    /// The cell has ended, and so have its runs. Returns the events that tell it.
-    pub fn cell_ended(&mut self) -> Vec<Value> {
-        let runs = self.runs.known().into_iter();
-        runs.flat_map(|run| self.run_changed(run, RunState::Ended))
-            .collect()
-    }
-
     fn attach(&mut self, request: &Asked) -> Result<Action, String> {
         if !self.is_initialized {
             return Err("`attach` comes after `initialize`".to_owned());
@@ -246,6 +233,7 @@ impl Debugger {
             let event =
                 json!({"type": "event", "event": "initialized", "seq": self.next(), "body": {}});
             answered.events.push(event);
+            answered.then = Some(Then::Look);
         }
         Ok(action)
     }
@@ -254,7 +242,8 @@ impl Debugger {
         json!({
             "isStarted": self.is_started, "hashMethod": "Murmur2", "hashSeed": SEED,
             "tmpFilePrefix": self.sources.prefix(), "tmpFileSuffix": SUFFIX, "breakpoints": self.breakpoints.listed(),
-            "stoppedThreads": self.runs.stopped(), "richRendering": true, "exceptionPaths": [], "copyToGlobals": false,
+            "stoppedThreads": [self.runs.stopped(), self.standing.stopped()].concat(), "richRendering": true,
+            "exceptionPaths": [], "copyToGlobals": false,
         })
     }
 
@@ -372,7 +361,7 @@ impl Debugger {
         Action::Reply(Answered {
             reply,
             events: Vec::new(),
-            control: None,
+            then: None,
         })
     }
 
@@ -384,7 +373,7 @@ impl Debugger {
         Action::Reply(Answered {
             reply,
             events: Vec::new(),
-            control: None,
+            then: None,
         })
     }
 

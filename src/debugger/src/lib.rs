@@ -24,12 +24,14 @@
 mod action;
 mod breakpoints;
 mod debugger;
+mod filters;
 mod murmur;
 mod protocol;
 mod references;
 mod runs;
 mod sources;
+mod standing;
 mod values;
 
-pub use action::{Action, Answered, Pending};
+pub use action::{Action, Answered, Pending, Then};
 pub use debugger::Debugger;

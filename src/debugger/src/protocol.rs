@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::filters;
+
 /// The requests that are answered, for the message about another one.
 pub const COMMANDS: &[&str] = &[
     "initialize",
@@ -26,7 +28,11 @@ pub const COMMANDS: &[&str] = &[
     "setFunctionBreakpoints",
     "pause",
     "next",
+    "stepIn",
+    "stepOut",
     "continue",
+    "stepBack",
+    "reverseContinue",
 ];
 
 /// Requests about a run of training.
@@ -48,8 +54,8 @@ pub fn capabilities() -> Value {
         "supportsConfigurationDoneRequest": true, "supportsEvaluateForHovers": true,
         "supportsModulesRequest": true, "supportsTerminateRequest": true,
         "supportsConditionalBreakpoints": false, "supportsHitConditionalBreakpoints": false,
-        "supportsLogPoints": false, "supportsStepBack": false, "supportsSetVariable": false,
-        "exceptionBreakpointFilters": [],
+        "supportsLogPoints": false, "supportsStepBack": true, "supportsSetVariable": false,
+        "supportsExceptionFilterOptions": true, "exceptionBreakpointFilters": filters::announced(),
     })
 }
 

@@ -1,5 +1,5 @@
-//! Runs of training as threads of the debugger: those of the running cell that can be paused. The requests do what the buttons
-//! below a run's table do.
+//! Runs of the running cell as threads of the debugger. The requests do what the buttons below a run's table do. Runs between
+//! two cells are in `standing.rs`.
 
 use std::collections::BTreeMap;
 

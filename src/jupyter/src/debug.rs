@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use stratoscope_debugger::{Action, Answered, Debugger};
+use stratoscope_debugger::{Action, Answered, Debugger, Then};
 use stratoscope_session::Session;
-use stratoscope_wire::RunState;
+use stratoscope_wire::{InspectQuestion, RunState};
 
 /// Answers requests; clones share the debugger.
 #[derive(Clone)]
@@ -47,15 +47,55 @@ impl Debug {
         self.debugger.lock().cell_ended()
     }
 
+    /// What comes after a reply; returns the events to be published. A run that is moved may take long.
+    pub async fn after(&self, then: Option<Then>) -> Vec<Value> {
+        let mut events = Vec::new();
+        match then {
+            Some(Then::Evaluate(code)) => {
+                let result = match self.session.evaluate_expression(code).await {
+                    Ok(evaluated) => evaluated.map_err(|error| error.evalue),
+                    Err(_) => Err("the kernel is shutting down".to_owned()),
+                };
+                events.extend(self.debugger.lock().moved(result));
+            }
+            Some(Then::Look) => {}
+            _ => return events,
+        }
+        events.extend(self.look().await);
+        events
+    }
+
+    /// Asks where the runs of `start!` stand, if a debugger was started and no cell runs; returns the events to be published.
+    pub async fn look(&self) -> Vec<Value> {
+        if !self.debugger.lock().is_started() || self.session.is_executing() {
+            return Vec::new();
+        }
+        let answer = self.session.inspect_values(InspectQuestion::Runs).await;
+        match self.session.is_executing() {
+            // It is asked again at the end of that cell.
+            true => Vec::new(),
+            false => self.debugger.lock().runs_stand(answer),
+        }
+    }
+
     /// Gets what the answer needs, and makes it.
     pub async fn finish(&self, mut action: Action) -> Answered {
         loop {
             action = match action {
                 Action::Reply(answered) => {
-                    if let Some((run, action)) = answered.control {
-                        self.session.control(run, action);
+                    match &answered.then {
+                        Some(Then::Control(run, action)) => self.session.control(*run, *action),
+                        Some(Then::Interrupt) => self.session.interrupt(),
+                        Some(Then::Look | Then::Evaluate(_)) | None => {}
                     }
                     return answered;
+                }
+                Action::Move(pending) => {
+                    let mut debugger = self.debugger.lock();
+                    match self.session.is_executing() {
+                        true => debugger.refuse(&pending, BUSY),
+                        false => debugger.begin_move(pending),
+                    }
                 }
                 Action::Inspect { question, then } => {
                     let answer = self.session.inspect_values(question).await;

@@ -16,7 +16,7 @@ use super::consoles::Consoles;
 use super::debug::Debug;
 use super::envelope::Request;
 use super::history::History;
-use super::message::{Error, ExecuteInput, ExecuteReply, ExecuteRequest};
+use super::message::{DebugEvent, Error, ExecuteInput, ExecuteReply, ExecuteRequest};
 use super::outputs::{CellOutputs, ForReply};
 use super::running::Running;
 use super::socket::iopub::Iopub;
@@ -111,6 +111,9 @@ impl Task {
         }
         self.replies.send(&request, &reply).await;
         self.running.end_cell(&parent);
+        for event in self.debug.look().await {
+            self.iopub.publish(&parent, &DebugEvent(event));
+        }
         self.history.keep();
         for waiting in aborted {
             let parent = Arc::new(waiting.header_json.clone());

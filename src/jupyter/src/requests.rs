@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stratoscope_debugger::Action;
+use stratoscope_debugger::{Action, Then};
 use stratoscope_os::console::warn;
 use stratoscope_session::Session;
 use tokio::sync::mpsc::UnboundedSender;
@@ -114,7 +114,17 @@ impl RequestHandler {
         for event in answered.events {
             self.iopub.publish(&parent, &DebugEvent(event));
         }
-        self.running.end(&parent);
+        if !matches!(answered.then, Some(Then::Look | Then::Evaluate(_))) {
+            return self.running.end(&parent);
+        }
+        // The next request is read meanwhile. A run that trains makes the kernel busy until it stands.
+        let handler = self.clone();
+        tokio::spawn(async move {
+            for event in handler.debug.after(answered.then).await {
+                handler.iopub.publish(&parent, &DebugEvent(event));
+            }
+            handler.running.end(&parent);
+        });
     }
 
     /// Answers one request, between `busy` and `idle`.

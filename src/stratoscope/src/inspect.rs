@@ -24,6 +24,7 @@ mod lists;
 mod models;
 mod numbers;
 pub mod register;
+mod runs;
 mod text;
 mod types;
 mod variables;
@@ -58,6 +59,9 @@ pub(crate) trait View {
     fn child(&self, _position: usize) -> Option<(String, Box<dyn View + '_>)> {
         None
     }
+
+    /// Called before its parts are looked at or it is displayed: what is computed on request is computed now.
+    fn open(&self) {}
 
     /// Calls `each` with the names and values of the indexed children at these positions, counted without named ones.
     fn children(&self, range: Range<usize>, each: &mut dyn FnMut(String, &dyn View)) {
@@ -126,6 +130,8 @@ fn answer(question: &InspectQuestion, is_idle: bool) -> (InspectAnswer, Vec<Stri
         InspectQuestion::Rich { path } => at(path, is_idle, |view| InspectAnswer::Rich {
             data: view.rich(),
         }),
+        InspectQuestion::Runs if is_idle => (runs::standing(), Vec::new()),
+        InspectQuestion::Runs => (InspectAnswer::missing("a cell is running"), Vec::new()),
     }
 }
 
@@ -140,6 +146,7 @@ fn at(
     let unknown = variables::with(&path.name, is_idle, &mut |view| {
         descend(view, &path.steps, &mut |view| {
             if let Some(look) = look.take() {
+                view.open();
                 answer = look(view);
             }
         });

@@ -71,6 +71,8 @@ pub enum InspectQuestion {
         /// The value.
         path: ValuePath,
     },
+    /// The runs of `start!` in the variables that have steps left.
+    Runs,
 }
 
 /// A value in one line.
@@ -87,6 +89,24 @@ pub struct InspectedValue {
     pub named: usize,
     /// How many indexed ones.
     pub indexed: usize,
+}
+
+/// A run of `start!` in a variable: where it stands between two cells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StandingRun {
+    /// The variable.
+    pub name: String,
+    /// The optimizer steps that are made.
+    pub made: u64,
+    /// What is under way, from the run to the coming step: `run of Sequential`, `epoch 2 of 3`, `step 14 of 30`.
+    pub frames: Vec<String>,
+    /// Where and why the latest call left it; empty before the first one.
+    pub stop: String,
+    /// The condition that stopped it, as written: `spike(4.0)`.
+    pub breakpoint: Option<String>,
+    /// It was interrupted.
+    pub is_interrupted: bool,
 }
 
 /// The answer.
@@ -115,6 +135,11 @@ pub enum InspectAnswer {
     Rich {
         /// By MIME type; `text/plain` is one of them.
         data: MimeBundle,
+    },
+    /// To [`InspectQuestion::Runs`].
+    Runs {
+        /// By name.
+        runs: Vec<StandingRun>,
     },
     /// There is no such value, or it cannot be read now.
     Missing {

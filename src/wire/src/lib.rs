@@ -35,13 +35,13 @@ pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
-pub use inspect::{InspectAnswer, InspectQuestion, InspectedValue, ValuePath, Window};
+pub use inspect::{InspectAnswer, InspectQuestion, InspectedValue, StandingRun, ValuePath, Window};
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 2: [`ToCells::Leave`] is new. 3: [`ToCells::InputReply`] may have no text.
-/// 4: [`ToCells::Inspect`] is new.
-pub const VERSION: u32 = 4;
+/// 4: [`ToCells::Inspect`] is new. 5: [`InspectQuestion::Runs`] is new.
+pub const VERSION: u32 = 5;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

@@ -358,7 +358,7 @@ fn a_run_is_a_thread_while_it_trains() {
     answered(&mut debugger, "initialize", json!({}));
     answered(&mut debugger, "attach", json!({}));
     let paused = replied(debugger.request(&request("pause", json!({"threadId": 1}))));
-    assert_eq!(paused.control, Some((1, RunAction::Pause)));
+    assert_eq!(paused.then, Some(Then::Control(1, RunAction::Pause)));
     let events = debugger.run_changed(1, RunState::Paused);
     assert_eq!(events[0]["event"], "stopped");
     let thread = &events[0]["body"]["threadId"];
@@ -367,7 +367,7 @@ fn a_run_is_a_thread_while_it_trains() {
     let frames = answered(&mut debugger, "stackTrace", json!({"threadId": thread}));
     assert_eq!(frames["body"]["totalFrames"], 1);
     let stepped = replied(debugger.request(&request("next", json!({"threadId": thread}))));
-    assert_eq!(stepped.control, Some((1, RunAction::Step)));
+    assert_eq!(stepped.then, Some(Then::Control(1, RunAction::Step)));
     assert_eq!(debugger.cell_ended()[0]["event"], "continued");
     assert!(debugger.cell_ended().is_empty());
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stratoscope_data::{Dataset, Example, Label};
 use stratoscope_render::text;
-use stratoscope_train::{History, Run};
+use stratoscope_train::History;
 use stratoscope_wire::MimeBundle;
 
 use super::lists::{ByDebug, List};
@@ -245,55 +245,5 @@ impl View for JsonPart<'_> {
 
     fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
         self.part(position)
-    }
-}
-
-/// A run of `start!`: where it stands, its history and its model.
-pub(crate) struct RunView<'a> {
-    run: &'a Run,
-}
-
-impl<'a> RunView<'a> {
-    pub(crate) fn new(run: &'a Run) -> Self {
-        Self { run }
-    }
-}
-
-impl View for RunView<'_> {
-    fn line(&self) -> String {
-        self.run
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    }
-
-    fn named(&self) -> usize {
-        2
-    }
-
-    fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
-        match position {
-            0 => {
-                let view: Box<dyn View> = match self.run.history() {
-                    Ok(history) => Box::new(HistoryView(history)),
-                    Err(problem) => Box::new(Leaf::new(problem.to_string())),
-                };
-                Some(("history".to_owned(), view))
-            }
-            1 => Some((
-                "model".to_owned(),
-                Box::new(ModelView::of(&self.run.model())),
-            )),
-            _ => None,
-        }
-    }
-
-    fn rich(&self) -> MimeBundle {
-        match self.run.report() {
-            Ok(report) => crate::display::html_and_plain(report.to_html(), report.to_plain()),
-            Err(problem) => plain(problem.to_string()),
-        }
     }
 }

@@ -9,9 +9,10 @@ use burn::tensor::{Bool, Float, Int, Tensor};
 use stratoscope_data::{Dataset, Example};
 use stratoscope_train::{Evaluation, History, Run};
 
-use super::data::{DatasetView, ExampleView, HistoryView, Json, RunView};
+use super::data::{DatasetView, ExampleView, HistoryView, Json};
 use super::lists::{ByDebug, Element, List, Listed};
 use super::numbers::Numbers;
+use super::runs::RunView;
 use super::{View, register};
 
 /// Makes the view of a value of the type that it is registered for.

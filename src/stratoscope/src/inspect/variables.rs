@@ -118,6 +118,18 @@ pub(super) fn all(is_idle: bool) -> (InspectAnswer, Vec<String>) {
     (answer, unknown)
 }
 
+/// Calls `look` with every variable of this type. Only while no cell runs: the type need not be `Sync`.
+pub(super) fn each<T: 'static>(look: &mut dyn FnMut(&str, &T)) {
+    let Some(variables) = shared() else { return };
+    let variables = variables.lock();
+    for (name, stored) in variables.iter() {
+        if let Some(value) = stored.value.downcast_ref::<T>() {
+            // A panic of one hides no other.
+            let _ = register::guarded(|| look(name, value));
+        }
+    }
+}
+
 /// A variable whose value is not read, with the reason in its place.
 fn unread(name: &str, reason: &str) -> InspectedValue {
     InspectedValue {

@@ -169,6 +169,20 @@ impl Run {
         })
     }
 
+    /// The condition of the debugger panel, instead of the one that it has set before. Those of
+    /// [`break_when`](Self::break_when) stay.
+    ///
+    /// # Errors
+    /// As [`break_when`](Self::break_when).
+    #[doc(hidden)]
+    pub fn break_for_panel(&self, condition: Option<Condition>) -> Result<()> {
+        let condition = condition.map(Condition::checked).transpose()?;
+        self.with("break_when", |_, run| {
+            run.hooks.breakpoints.set_of_panel(condition);
+            Ok(())
+        })
+    }
+
     /// What was measured so far.
     ///
     /// # Errors

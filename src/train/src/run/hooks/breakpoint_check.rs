@@ -16,6 +16,8 @@ use crate::step::{Proposal, Proposed};
 #[derive(Clone, Default)]
 pub(crate) struct Breakpoints {
     condition: Option<Condition>,
+    /// That of the debugger panel, which replaces its own only.
+    of_panel: Option<Condition>,
     /// The number of steps at which [`every`](crate::run::breakpoints::every) has stopped the run last, or to which it was
     /// turned back.
     passed: Option<u64>,
@@ -51,6 +53,19 @@ impl Breakpoints {
         });
     }
 
+    /// The panel's condition, instead of the one that it has set before.
+    pub(crate) fn set_of_panel(&mut self, condition: Option<Condition>) {
+        self.of_panel = condition;
+    }
+
+    /// All conditions.
+    fn all(&self) -> Option<Condition> {
+        match (self.condition.clone(), self.of_panel.clone()) {
+            (Some(own), Some(of_panel)) => Some(own | of_panel),
+            (own, of_panel) => own.or(of_panel),
+        }
+    }
+
     /// The run stands after this number of steps and is not stopped there by [`every`](crate::run::breakpoints::every).
     pub(crate) fn pass(&mut self, steps: u64) {
         self.passed = Some(steps);
@@ -78,7 +93,7 @@ impl Hook for Breakpoints {
         batch: &Batch,
         outputs: &BatchOutputs,
     ) -> Result<()> {
-        if self.condition.is_none() {
+        if self.condition.is_none() && self.of_panel.is_none() {
             return Ok(());
         }
         self.coming.rows.extend_from_slice(&batch.rows);
@@ -145,7 +160,7 @@ impl Breakpoints {
         non_finite: Option<String>,
         proposal: Option<&Proposal>,
     ) {
-        let Some(condition) = self.condition.clone() else {
+        let Some(condition) = self.all() else {
             return;
         };
         let mut numbers = self.numbers(at, known, non_finite);

@@ -1,0 +1,177 @@
+//! Requests about runs of training: those of the running cell, which have buttons, and those of `start!`, which stand in
+//! variables.
+
+use serde_json::{Map, Value, json};
+use stratoscope_wire::{InspectAnswer, MimeBundle, RunState, ValuePath};
+
+use super::Debugger;
+use crate::action::{About, Action, Asked, Pending, Then};
+use crate::filters;
+use crate::references::{Parts, Referred, VARIABLES};
+use crate::runs::CELLS;
+use crate::standing::FIRST;
+
+impl Debugger {
+    /// Whether a front end has started the debugger.
+    pub fn is_started(&self) -> bool {
+        self.is_started
+    }
+
+    /// A run of the running cell begins, pauses, goes on or ends. Returns the events that tell it, if a debugger was started.
+    pub fn run_changed(&mut self, run: u64, now: RunState) -> Vec<Value> {
+        let event = self.runs.set(run, now);
+        self.numbered(event.into_iter().collect())
+    }
+
+    /// The cell has ended, and so have its runs. Returns the events that tell it.
+    pub fn cell_ended(&mut self) -> Vec<Value> {
+        let runs = self.runs.known().into_iter();
+        runs.flat_map(|run| self.run_changed(run, RunState::Ended))
+            .collect()
+    }
+
+    /// Where the runs of `start!` stand, asked for while no cell runs. Returns the events that tell what has changed.
+    pub fn runs_stand(&mut self, answer: InspectAnswer) -> Vec<Value> {
+        let runs = match answer {
+            InspectAnswer::Runs { runs } => runs,
+            // The process that runs the cells has ended, and the runs with it.
+            _ => Vec::new(),
+        };
+        let events = self.standing.set(runs, Some("step"));
+        self.numbered(events)
+    }
+
+    /// The reply to a request that moves a run: the run is under way.
+    pub fn begin_move(&mut self, pending: Pending) -> Action {
+        let About::Move(call) = pending.about else {
+            return self.refused(&pending.request, "the request moves no run");
+        };
+        let mut code = String::new();
+        if let Some(filters) = &self.filters {
+            let condition = match filters.is_empty() {
+                true => "None".to_owned(),
+                false => format!(
+                    "Some(stratoscope::prelude::{})",
+                    filters.join(" | stratoscope::prelude::")
+                ),
+            };
+            code += &format!("{}.break_for_panel({condition})?;\n", call.name);
+        }
+        code += &format!("{}.{}?", call.name, call.call);
+        let event = self.standing.begin(call.thread);
+        let events = self.numbered(vec![event]);
+        let mut action = self.reply(&pending.request, json!({"allThreadsContinued": false}));
+        if let Action::Reply(answered) = &mut action {
+            answered.events = events;
+            answered.then = Some(Then::Evaluate(code));
+        }
+        action
+    }
+
+    /// The reply to a request that is not possible now.
+    pub fn refuse(&mut self, pending: &Pending, reason: &str) -> Action {
+        self.refused(&pending.request, reason)
+    }
+
+    /// What the call that moved a run has returned, or why it has failed. Returns the event that shows it.
+    pub fn moved(&mut self, result: Result<MimeBundle, String>) -> Vec<Value> {
+        let (category, text) = match &result {
+            Ok(data) => (
+                "console",
+                data.get("text/plain")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+            ),
+            Err(reason) => ("stderr", reason.as_str()),
+        };
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let output = format!("{}\n", text.trim_end());
+        let body = json!({"category": category, "output": output});
+        self.numbered(vec![
+            json!({"type": "event", "event": "output", "body": body}),
+        ])
+    }
+
+    /// Numbered events, if a debugger was started.
+    fn numbered(&mut self, mut events: Vec<Value>) -> Vec<Value> {
+        if !self.is_started {
+            return Vec::new();
+        }
+        for event in &mut events {
+            event["seq"] = self.next().into();
+        }
+        events
+    }
+
+    pub(super) fn choose_filters(
+        &mut self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, String> {
+        let chosen = filters::chosen(arguments)?;
+        let breakpoints: Vec<Value> = chosen.iter().map(|_| json!({"verified": true})).collect();
+        // A front end sends an empty list when it starts.
+        if !chosen.is_empty() || self.filters.is_some() {
+            self.filters = Some(chosen);
+        }
+        Ok(json!({"breakpoints": breakpoints}))
+    }
+
+    /// The scopes of a frame: its run, and the variables of the notebook.
+    pub(super) fn scopes(&mut self, arguments: &Map<String, Value>) -> Value {
+        let mut scopes = vec![json!({
+            "name": "Variables", "variablesReference": VARIABLES, "expensive": false, "presentationHint": "globals",
+        })];
+        let frame = arguments.get("frameId").and_then(Value::as_u64);
+        if let Some(name) = frame.and_then(|frame| self.standing.of_frame(frame)) {
+            let number = self.references.number(Referred {
+                parts: Parts {
+                    path: ValuePath::of(name),
+                    window: None,
+                },
+                expression: name.to_owned(),
+                named: 0,
+                indexed: 0,
+            });
+            scopes.insert(
+                0,
+                json!({
+                    "name": "Run", "variablesReference": number, "expensive": false, "presentationHint": "locals",
+                }),
+            );
+        }
+        json!({"scopes": scopes})
+    }
+
+    pub(super) fn act_on_run(
+        &mut self,
+        request: &Asked,
+        command: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Action, String> {
+        let thread = arguments.get("threadId").and_then(Value::as_u64);
+        let thread = thread.filter(|it| *it > CELLS);
+        let is_standing = match thread {
+            Some(thread) => thread >= FIRST,
+            None => self.runs.known().is_empty() && self.standing.has_any(),
+        };
+        let then = if !is_standing {
+            let (run, action) = self.runs.action(command, arguments)?;
+            Then::Control(run, action)
+        } else if command == "pause" && self.standing.moving().is_some() {
+            Then::Interrupt
+        } else {
+            let call = self.standing.call(command, thread)?;
+            return Ok(Action::Move(Pending {
+                request: request.clone(),
+                about: About::Move(call),
+            }));
+        };
+        let mut action = self.reply(request, json!({"allThreadsContinued": false}));
+        if let Action::Reply(answered) = &mut action {
+            answered.then = Some(then);
+        }
+        Ok(action)
+    }
+}
