@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::magic::{Clock, MagicLine, Replacement, replacement};
+use crate::magic::{Clock, MagicLine, Repeats, Replacement, replacement};
 
 /// What stands above a cell's Rust code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Header {
     pub lines: Vec<(Range<usize>, Replacement)>,
     /// `%time` or `%timeit` stands before the code.
     pub clock: Option<Clock>,
+    /// How often the code behind `%timeit` runs.
+    pub repeats: Repeats,
 }
 
 impl Header {
@@ -44,9 +46,14 @@ impl Header {
             }
             if let Some((magic, clock)) = magic.and_then(|it| Some((it, it.clock()?))) {
                 // A single `%` leaves the rest of its line to the cell.
+                let name = indent + 1 + usize::from(magic.is_of_cell) + magic.name.len();
+                let mut options = 0;
+                if clock == Clock::Often {
+                    (header.repeats, options) = Repeats::of(line[name..].trim_end());
+                }
                 let length = match magic.is_of_cell {
                     true => line.trim_end_matches('\n').len(),
-                    false => indent + 1 + magic.name.len(),
+                    false => name + options,
                 };
                 header.end = start + length;
                 header.lines.push((start..header.end, Replacement::Nothing));
@@ -115,6 +122,7 @@ mod tests {
         };
         assert_eq!(clock("%time f()\n"), Some((Clock::Once, 5)));
         assert_eq!(clock("  %timeit f()"), Some((Clock::Often, 9)));
+        assert_eq!(clock("%timeit -n 10 f()"), Some((Clock::Often, 13)));
         assert_eq!(clock("%%time \n"), Some((Clock::Once, 7)));
         assert_eq!(clock("%timer"), None);
         assert_eq!(clock("f() % time"), None);

@@ -9,6 +9,49 @@ pub enum Clock {
     Often,
 }
 
+/// How often `%timeit` repeats its code: `-n` loops in each of `-r` runs. `None`: as often as its time needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repeats {
+    /// `-n`
+    pub loops: Option<u32>,
+    /// `-r`
+    pub runs: Option<u32>,
+}
+
+impl Repeats {
+    /// Reads the options at the beginning of a text, as IPython writes them: `-n 100 -r5`. Returns the length of the text
+    /// that they take; what is no option of this kind stays a part of the code.
+    pub fn of(text: &str) -> (Self, usize) {
+        let (mut repeats, mut length) = (Self::default(), 0);
+        loop {
+            let rest = text[length..].trim_start_matches([' ', '\t']);
+            let begin = text.len() - rest.len();
+            let option = rest
+                .strip_prefix('-')
+                .and_then(|it| it.strip_prefix(['n', 'r']));
+            let Some(behind) = option else {
+                return (repeats, length);
+            };
+            let number = behind.trim_start_matches([' ', '\t']);
+            let digits = number.find(|it: char| !it.is_ascii_digit());
+            let digits = digits.unwrap_or(number.len());
+            let is_whole = number[digits..]
+                .chars()
+                .next()
+                .is_none_or(char::is_whitespace);
+            let value = number[..digits].parse().ok().filter(|it| *it > 0);
+            let (true, Some(value)) = (is_whole, value) else {
+                return (repeats, length);
+            };
+            match rest.as_bytes()[1] {
+                b'n' => repeats.loops = Some(value),
+                _ => repeats.runs = Some(value),
+            }
+            length = begin + (rest.len() - number.len()) + digits;
+        }
+    }
+}
+
 /// A line that begins with `%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MagicLine<'a> {
@@ -189,6 +232,28 @@ mod tests {
             assert_eq!(magic.of_text(text), expected);
         }
         assert!(!MagicLine::of("%html").expect("a magic").takes_text());
+    }
+
+    #[test]
+    fn options_say_how_often_code_is_repeated() {
+        let read = |text| {
+            let (repeats, length) = Repeats::of(text);
+            (repeats.loops, repeats.runs, &text[length..])
+        };
+        assert_eq!(read(" f(a)"), (None, None, " f(a)"));
+        assert_eq!(read(" -n 100 f(a)"), (Some(100), None, " f(a)"));
+        assert_eq!(read(" -r3 -n10  -x"), (Some(10), Some(3), "  -x"));
+        // Rust's own signs.
+        for code in [
+            " -n",
+            " -n - 3",
+            " -n 3.0",
+            " -name",
+            " -n 0",
+            " -n 99999999999 f()",
+        ] {
+            assert_eq!(read(code), (None, None, code));
+        }
     }
 
     #[test]

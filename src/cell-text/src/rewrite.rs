@@ -28,7 +28,7 @@ use syn::{Expr, Stmt};
 use crate::definitions::Definitions;
 use crate::header::Header;
 use crate::macro_rules::Macros;
-use crate::magic::{Clock, Replacement};
+use crate::magic::{Clock, Repeats, Replacement};
 use crate::{ParsedCell, Rewriting};
 
 mod deep_stack;
@@ -133,10 +133,15 @@ fn first_rust_line(header: &Header) -> Option<usize> {
 }
 
 /// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
-const TIMEIT: (&str, &str) = (
-    "::stratoscope::cell::timeit(|| { let _ = ::std::hint::black_box({",
-    "\n}); Ok(()) })?;",
-);
+fn timeit(repeats: Repeats) -> (String, &'static str) {
+    let Repeats { loops, runs } = repeats;
+    (
+        format!(
+            "::stratoscope::cell::timeit({loops:?}, {runs:?}, || {{ let _ = ::std::hint::black_box({{"
+        ),
+        "\n}); Ok(()) })?;",
+    )
+}
 
 /// Collects what is to be changed.
 struct Editor<'a> {
@@ -173,10 +178,11 @@ impl Editor<'_> {
         if header.clock == Some(Clock::Often) {
             let lines = (line_of(self.code, start), line_of(self.code, end));
             self.insert(start, at(lines.0, lines.1, &Facts::default()));
-            self.insert(start, TIMEIT.0);
+            let (before, behind) = timeit(header.repeats);
+            self.insert(start, before);
             let edits = self.text().of_repeated(statements);
             self.edits.extend(edits);
-            self.insert(end, TIMEIT.1);
+            self.insert(end, behind);
             return;
         }
         if header.clock == Some(Clock::Once) {
@@ -507,7 +513,7 @@ mod tests {
         );
         check(
             "%timeit f(a)?",
-            "§begin(7);§at(1, 1);§timeit(|| { let _ = ::std::hint::black_box({ f(a)?\n}); Ok(()) })?;",
+            "§begin(7);§at(1, 1);§timeit(None, None, || { let _ = ::std::hint::black_box({ f(a)?\n}); Ok(()) })?;",
         );
     }
 

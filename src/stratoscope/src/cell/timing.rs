@@ -32,11 +32,16 @@ pub fn clocked() {
     }
 }
 
-/// Runs `body` repeatedly and prints its mean time.
+/// Runs `body` repeatedly and prints its mean time: `loops` times in each of `runs` runs, or as often as its time needs.
 ///
 /// # Errors
 /// The first error of the body.
-pub fn timeit(mut body: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
+pub fn timeit(
+    loops: Option<u32>,
+    runs: Option<u32>,
+    mut body: impl FnMut() -> Result<(), Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let wanted = loops;
     let mut run = |loops: u32| -> Result<Duration, Box<dyn Error>> {
         let began = Instant::now();
         for _ in 0..loops {
@@ -44,14 +49,14 @@ pub fn timeit(mut body: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<()
         }
         Ok(began.elapsed())
     };
-    let mut loops = 1;
+    let mut loops = wanted.unwrap_or(1);
     let mut last = run(loops)?;
-    while last < SHORTEST_RUN && loops < 1_000_000_000 {
+    while wanted.is_none() && last < SHORTEST_RUN && loops < 1_000_000_000 {
         loops *= 10;
         last = run(loops)?;
     }
     let mut seconds = vec![last.as_secs_f64() / f64::from(loops)];
-    for _ in 1..RUNS {
+    for _ in 1..runs.unwrap_or(RUNS) {
         seconds.push(run(loops)?.as_secs_f64() / f64::from(loops));
         if super::interrupted() {
             break;
@@ -103,9 +108,20 @@ mod tests {
     }
 
     #[test]
+    fn code_is_repeated_as_often_as_options_say() {
+        let mut called = 0;
+        let result = timeit(Some(3), Some(2), || {
+            called += 1;
+            Ok(())
+        });
+        assert!(result.is_ok());
+        assert_eq!(called, 6);
+    }
+
+    #[test]
     fn the_first_error_ends_the_runs() {
         let mut called = 0;
-        let result = timeit(|| {
+        let result = timeit(None, None, || {
             called += 1;
             Err("no".into())
         });
