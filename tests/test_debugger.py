@@ -397,6 +397,14 @@ def test_a_run_of_start_is_a_thread_that_steps_back(notebook):
     hit = move("continue", "exception")
     assert hit["text"] == "update_ratio().above(1e-12)" and frames()[0]["name"].startswith("step 5 of")
     body(notebook, "setExceptionBreakpoints", filters=[])
+    # A variable of the model is watched: its layer, beside its weights.
+    dense = unfold(notebook, unfold(notebook, of_run)["model"])["dense"]
+    info = body(notebook, "dataBreakpointInfo", variablesReference=dense["variablesReference"], name="weight")
+    assert info["dataId"] == "dense.weight"
+    assert body(notebook, "dataBreakpointInfo", variablesReference=1, name="point")["dataId"] is None
+    body(notebook, "setDataBreakpoints", breakpoints=[{"dataId": "dense.weight", "condition": "1e-12"}])
+    assert move("continue", "exception")["text"] == 'update_ratio().above(1e-12).of("dense.weight")'
+    body(notebook, "setDataBreakpoints", breakpoints=[])
     move("next")
     move("reverseContinue")
     assert frames()[0]["name"].startswith("step 5 of"), "where the condition has stopped it"

@@ -133,14 +133,10 @@ fn first_rust_line(header: &Header) -> Option<usize> {
 }
 
 /// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
-fn timeit(repeats: Repeats) -> (String, &'static str) {
-    let Repeats { loops, runs } = repeats;
-    (
-        format!(
-            "::stratoscope::cell::timeit({loops:?}, {runs:?}, || {{ let _ = ::std::hint::black_box({{"
-        ),
-        "\n}); Ok(()) })?;",
-    )
+fn timeit(Repeats { loops, runs }: Repeats) -> (String, &'static str) {
+    let call = format!("::stratoscope::cell::timeit({loops:?}, {runs:?}, || ");
+    let before = "{ let _ = ::std::hint::black_box({";
+    (call + before, "\n}); Ok(()) })?;")
 }
 
 /// Collects what is to be changed.

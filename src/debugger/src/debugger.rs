@@ -7,6 +7,7 @@ use stratoscope_wire::{
 
 use crate::action::{About, Action, Answered, Asked, Children, Pending, Then};
 use crate::breakpoints::Breakpoints;
+use crate::filters::Conditions;
 use crate::murmur::SEED;
 use crate::protocol::{COMMANDS, OF_RUNS, capabilities, text, whole};
 use crate::references::{References, Referred, VARIABLES};
@@ -28,8 +29,7 @@ pub struct Debugger {
     references: References,
     runs: Runs,
     standing: Standing,
-    /// The conditions that the panel has chosen; `None` before it has chosen any.
-    filters: Option<Vec<String>>,
+    conditions: Conditions,
 }
 
 impl Debugger {
@@ -44,7 +44,7 @@ impl Debugger {
             references: References::default(),
             runs: Runs::default(),
             standing: Standing::default(),
-            filters: None,
+            conditions: Conditions::default(),
         }
     }
 
@@ -87,7 +87,9 @@ impl Debugger {
             }
             "attach" => return self.attach(request),
             "configurationDone" | "setFunctionBreakpoints" => json!({}),
-            "setExceptionBreakpoints" => self.choose_filters(arguments)?,
+            "setExceptionBreakpoints" => self.conditions.choose(arguments)?,
+            "dataBreakpointInfo" => self.data_info(arguments)?,
+            "setDataBreakpoints" => self.conditions.watch(arguments)?,
             "disconnect" | "terminate" => {
                 (self.is_initialized, self.is_started) = (false, false);
                 self.breakpoints.clear();

@@ -3,6 +3,99 @@
 
 use serde_json::{Map, Value, json};
 
+/// The conditions that the panel has chosen.
+#[derive(Debug, Default)]
+pub struct Conditions {
+    filters: Vec<String>,
+    of_data: Vec<String>,
+    /// Some were chosen before: a run may have them.
+    were_chosen: bool,
+}
+
+impl Conditions {
+    /// `setExceptionBreakpoints`; returns the body of the reply.
+    ///
+    /// # Errors
+    /// A filter that there is not, or a number that cannot be one; the reason.
+    pub fn choose(&mut self, arguments: &Map<String, Value>) -> Result<Value, String> {
+        self.filters = chosen(arguments)?;
+        self.were_chosen |= !self.filters.is_empty();
+        Ok(verified(self.filters.len()))
+    }
+
+    /// `setDataBreakpoints`: a run stops before an update of this variable's layer that is larger than a share of its
+    /// weights. Returns the body of the reply.
+    ///
+    /// # Errors
+    /// The arguments are others; the reason.
+    pub fn watch(&mut self, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let wanted = list(arguments, "breakpoints")?;
+        let of_update = &FILTERS[UPDATE_RATIO];
+        let conditions = wanted.iter().map(|it| {
+            let variable = it["dataId"].as_str().filter(|it| is_name(it));
+            let variable = variable.ok_or("a `dataId` is one of `dataBreakpointInfo`")?;
+            let ratio = of_update.with(&it["condition"])?;
+            Ok(format!("{ratio}.of({variable:?})"))
+        });
+        self.of_data = conditions.collect::<Result<_, String>>()?;
+        self.were_chosen |= !self.of_data.is_empty();
+        Ok(verified(self.of_data.len()))
+    }
+
+    /// The argument of `break_for_panel`; `None` if no run can have a condition of the panel.
+    pub fn code(&self) -> Option<String> {
+        let all: Vec<String> = (self.filters.iter().chain(&self.of_data))
+            .map(|condition| format!("stratoscope::prelude::{condition}"))
+            .collect();
+        self.were_chosen.then(|| match all.is_empty() {
+            true => "None".to_owned(),
+            false => format!("Some({})", all.join(" | ")),
+        })
+    }
+}
+
+fn verified(count: usize) -> Value {
+    json!({"breakpoints": vec![json!({"verified": true}); count]})
+}
+
+/// More are refused.
+const MAX_CONDITIONS: usize = 1000;
+
+fn list(arguments: &Map<String, Value>, name: &str) -> Result<Vec<Value>, String> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(list)) if list.len() <= MAX_CONDITIONS => Ok(list.clone()),
+        Some(_) => Err(format!(
+            "`{name}` is to be a list of at most {MAX_CONDITIONS}"
+        )),
+    }
+}
+
+/// Whether this is the name of a variable of a model.
+fn is_name(text: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | '.');
+    !text.is_empty() && text.len() <= 500 && text.chars().all(is_part)
+}
+
+/// The body of the reply to `dataBreakpointInfo` for a value of a run, `model.dense.weight`.
+pub fn data_of(part: Option<&str>) -> Value {
+    let variable = part.and_then(|part| {
+        let (of, variable) = part.split_once('.')?;
+        let is_watched = ["model", "weights", "gradients", "updates"].contains(&of);
+        (is_watched && is_name(variable)).then_some(variable)
+    });
+    match variable {
+        Some(variable) => json!({
+            "dataId": variable, "accessTypes": ["write"], "canPersist": true,
+            "description": format!("an update of the layer of `{variable}` above 0.1 of its weights; the condition is another number"),
+        }),
+        None => json!({
+            "dataId": null,
+            "description": "only variables of the model of a run can be watched: `run.model.dense.weight`",
+        }),
+    }
+}
+
 /// A condition that can be chosen.
 struct Filter {
     id: &'static str,
@@ -12,6 +105,9 @@ struct Filter {
     about_number: &'static str,
     written: &'static str,
 }
+
+/// The filter about updates.
+const UPDATE_RATIO: usize = 3;
 
 const FILTERS: [Filter; 5] = [
     Filter {
@@ -65,7 +161,7 @@ pub fn announced() -> Value {
 }
 
 /// The names of the filters.
-pub fn names() -> Vec<&'static str> {
+fn names() -> Vec<&'static str> {
     FILTERS.iter().map(|it| it.id).collect()
 }
 
@@ -73,14 +169,11 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// A filter that there is not, or a number that cannot be one; the reason.
-pub fn chosen(arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
-    let list = |name: &str| match arguments.get(name) {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Array(list)) => Ok(list.clone()),
-        Some(_) => Err(format!("`{name}` is to be a list")),
-    };
-    let plain = list("filters")?.into_iter().map(|id| (id, Value::Null));
-    let with_numbers = list("filterOptions")?
+fn chosen(arguments: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let plain = list(arguments, "filters")?
+        .into_iter()
+        .map(|id| (id, Value::Null));
+    let with_numbers = list(arguments, "filterOptions")?
         .into_iter()
         .map(|it| (it["filterId"].clone(), it["condition"].clone()));
     let mut conditions = Vec::new();
@@ -144,6 +237,47 @@ mod tests {
         let expected = ["grad_norm().above(2.0)", "update_ratio().above(0.1)"];
         assert_eq!(own, Ok(expected.map(str::to_owned).to_vec()));
         assert_eq!(of(json!({})), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn variables_of_a_model_are_watched() {
+        let mut conditions = Conditions::default();
+        let set = |conditions: &mut Conditions, all: Value| {
+            conditions.watch(json!({"breakpoints": all}).as_object().expect("an object"))
+        };
+        assert_eq!(conditions.code(), None);
+        assert_eq!(
+            data_of(Some("model.dense.weight"))["dataId"],
+            "dense.weight"
+        );
+        for part in [
+            None,
+            Some("history.epochs"),
+            Some("model.a\"b"),
+            Some("model"),
+        ] {
+            assert!(data_of(part)["dataId"].is_null());
+        }
+        set(
+            &mut conditions,
+            json!([{"dataId": "dense.weight", "condition": "0.5"}]),
+        )
+        .expect("one");
+        let filters = json!({"filters": ["nan"]});
+        conditions
+            .choose(filters.as_object().expect("an object"))
+            .expect("one");
+        let expected = "Some(stratoscope::prelude::nan() | stratoscope::prelude::update_ratio().above(0.5).of(\"dense.weight\"))";
+        assert_eq!(conditions.code().as_deref(), Some(expected));
+        assert!(set(&mut conditions, json!([{"dataId": "x\"); drop(run); (\""}])).is_err());
+        set(&mut conditions, json!([])).expect("none");
+        conditions.choose(&Map::new()).expect("none");
+        assert_eq!(
+            conditions.code().as_deref(),
+            Some("None"),
+            "a run may have the former ones"
+        );
+        assert_eq!(FILTERS[UPDATE_RATIO].id, "update_ratio");
     }
 
     #[test]

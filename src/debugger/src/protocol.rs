@@ -26,6 +26,8 @@ pub const COMMANDS: &[&str] = &[
     "setBreakpoints",
     "setExceptionBreakpoints",
     "setFunctionBreakpoints",
+    "dataBreakpointInfo",
+    "setDataBreakpoints",
     "pause",
     "next",
     "stepIn",
@@ -55,7 +57,7 @@ pub fn capabilities() -> Value {
         "supportsModulesRequest": true, "supportsTerminateRequest": true,
         "supportsConditionalBreakpoints": false, "supportsHitConditionalBreakpoints": false,
         "supportsLogPoints": false, "supportsStepBack": true, "supportsSetVariable": false,
-        "supportsExceptionFilterOptions": true, "exceptionBreakpointFilters": filters::announced(),
+        "supportsDataBreakpoints": true, "supportsExceptionFilterOptions": true, "exceptionBreakpointFilters": filters::announced(),
     })
 }
 

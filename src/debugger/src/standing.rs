@@ -80,6 +80,12 @@ impl Standing {
         Some(&found.at.name)
     }
 
+    /// The part of a run that an expression names: `model.dense` of `run.model.dense`.
+    pub fn part<'a>(&self, expression: &'a str) -> Option<&'a str> {
+        let (name, part) = expression.split_once('.')?;
+        self.runs.contains_key(name).then_some(part)
+    }
+
     /// The thread that moves.
     pub fn moving(&self) -> Option<u64> {
         self.moving

@@ -7,9 +7,11 @@ use stratoscope_wire::{InspectAnswer, MimeBundle, RunState, ValuePath};
 use super::Debugger;
 use crate::action::{About, Action, Asked, Pending, Then};
 use crate::filters;
+use crate::protocol::text;
 use crate::references::{Parts, Referred, VARIABLES};
 use crate::runs::CELLS;
 use crate::standing::FIRST;
+use crate::values;
 
 impl Debugger {
     /// Whether a front end has started the debugger.
@@ -47,14 +49,7 @@ impl Debugger {
             return self.refused(&pending.request, "the request moves no run");
         };
         let mut code = String::new();
-        if let Some(filters) = &self.filters {
-            let condition = match filters.is_empty() {
-                true => "None".to_owned(),
-                false => format!(
-                    "Some(stratoscope::prelude::{})",
-                    filters.join(" | stratoscope::prelude::")
-                ),
-            };
+        if let Some(condition) = self.conditions.code() {
             code += &format!("{}.break_for_panel({condition})?;\n", call.name);
         }
         code += &format!("{}.{}?", call.name, call.call);
@@ -105,17 +100,14 @@ impl Debugger {
         events
     }
 
-    pub(super) fn choose_filters(
-        &mut self,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, String> {
-        let chosen = filters::chosen(arguments)?;
-        let breakpoints: Vec<Value> = chosen.iter().map(|_| json!({"verified": true})).collect();
-        // A front end sends an empty list when it starts.
-        if !chosen.is_empty() || self.filters.is_some() {
-            self.filters = Some(chosen);
-        }
-        Ok(json!({"breakpoints": breakpoints}))
+    /// Whether a value of a run can be watched.
+    pub(super) fn data_info(&self, arguments: &Map<String, Value>) -> Result<Value, String> {
+        let name = text(arguments, "name")?;
+        let number = arguments.get("variablesReference").and_then(Value::as_u64);
+        let of = number.and_then(|number| self.references.get(number));
+        let expression = of.map(|of| values::of_child(&of.expression, &name));
+        let part = expression.as_deref().and_then(|it| self.standing.part(it));
+        Ok(filters::data_of(part))
     }
 
     /// The scopes of a frame: its run, and the variables of the notebook.

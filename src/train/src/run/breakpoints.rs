@@ -24,8 +24,9 @@ use std::rc::Rc;
 use stratoscope_diagnostics::Result;
 
 use crate::count::{Count, IntoCount};
+use crate::pattern::matches;
 use crate::problem;
-use crate::report::run_report::{StepNumbers, StepPoint};
+use crate::report::run_report::{LayerRatio, StepNumbers, StepPoint};
 use crate::run::median::median;
 
 /// Fewer steps say nothing about what a usual loss is.
@@ -44,6 +45,8 @@ enum Test {
     NonFinite,
     Spike(f64),
     Above(Measure, f64),
+    /// The update of the layers that a pattern names.
+    LayerAbove(String, f64),
     Every(Count),
     AccuracyDrop(f64),
     Custom(Rc<dyn Fn(&StepNumbers) -> bool>),
@@ -120,13 +123,39 @@ impl Condition {
         self
     }
 
+    /// For [`update_ratio`]: only layers that this pattern names, as in [`Run::activations`](crate::Run::activations), or the
+    /// layer of the variable that it names.
+    #[must_use]
+    pub fn of(mut self, pattern: &str) -> Self {
+        for test in &mut self.0 {
+            if let Test::Above(Measure::UpdateRatio, limit) | Test::LayerAbove(_, limit) = test {
+                *test = Test::LayerAbove(pattern.to_owned(), *limit);
+            }
+        }
+        self
+    }
+
+    /// SC0105 for a pattern that names none of these layers.
+    pub(crate) fn check_layers(&self, layers: &[&str]) -> Result<()> {
+        for test in &self.0 {
+            if let Test::LayerAbove(pattern, _) = test
+                && !layers.iter().any(|layer| names(pattern, layer))
+            {
+                return Err(problem::unknown_tensor(pattern, layers.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
     /// SC0103 for a number with which a condition could never hold, or would always.
     pub(crate) fn checked(self) -> Result<Self> {
         let finite = |value: f64, least: f64| value.is_finite() && value > least;
         for test in &self.0 {
             let expects = match test {
                 Test::Spike(factor) if !finite(*factor, 1.0) => "a factor above 1",
-                Test::Above(_, limit) if !limit.is_finite() => "a finite limit",
+                Test::Above(_, limit) | Test::LayerAbove(_, limit) if !limit.is_finite() => {
+                    "a finite limit"
+                }
                 Test::AccuracyDrop(drop) if !(finite(*drop, 0.0) && *drop < 1.0) => {
                     "a distance above 0, below 1"
                 }
@@ -150,7 +179,12 @@ impl Condition {
 
     /// Whether it needs the update of the step.
     pub(crate) fn needs_update(&self) -> bool {
-        let needs = |test: &Test| matches!(test, Test::Above(Measure::UpdateRatio, _));
+        let needs = |test: &Test| {
+            matches!(
+                test,
+                Test::Above(Measure::UpdateRatio, _) | Test::LayerAbove(..)
+            )
+        };
         self.0.iter().any(needs)
     }
 
@@ -202,6 +236,10 @@ impl Test {
                 })
             }
             Self::Above(measure, limit) => measure.exceeds(step, *limit),
+            Self::LayerAbove(pattern, limit) => {
+                let of = |it: &&LayerRatio| names(pattern, &it.layer);
+                largest_above(step.update_ratios.iter().filter(of), *limit)
+            }
             Self::Every(steps) => {
                 let (made, steps) = (step.step - 1, steps.value()?);
                 let holds = made > 0 && made.is_multiple_of(steps);
@@ -226,20 +264,28 @@ impl Measure {
         let (what, value) = match self {
             Self::Loss => ("the loss".to_owned(), step.loss),
             Self::GradientNorm => ("the gradient norm".to_owned(), step.gradient_norm?),
-            Self::UpdateRatio => {
-                let largest = step
-                    .update_ratios
-                    .iter()
-                    .max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
-                let what = format!(
-                    "the update of `{}`, as a share of its weights,",
-                    largest.layer
-                );
-                (what, largest.ratio)
-            }
+            Self::UpdateRatio => return largest_above(step.update_ratios.iter(), limit),
         };
         exceeds(value, limit).then(|| format!("{what} is {}", short(value)))
     }
+}
+
+/// Whether a pattern names a layer, or a variable of it.
+fn names(pattern: &str, layer: &str) -> bool {
+    let in_layer = |rest: &str| rest.starts_with('.');
+    matches(pattern, layer) || pattern.strip_prefix(layer).is_some_and(in_layer)
+}
+
+/// Why the largest update is too large, if it is.
+fn largest_above<'a>(ratios: impl Iterator<Item = &'a LayerRatio>, limit: f64) -> Option<String> {
+    let largest = ratios.max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+    exceeds(largest.ratio, limit).then(|| {
+        format!(
+            "the update of `{}`, as a share of its weights, is {}",
+            largest.layer,
+            short(largest.ratio)
+        )
+    })
 }
 
 /// What is no number exceeds everything.
@@ -282,6 +328,9 @@ impl fmt::Display for Test {
             Self::Above(Measure::UpdateRatio, limit) => {
                 write!(f, "update_ratio().above({limit:?})")
             }
+            Self::LayerAbove(pattern, limit) => {
+                write!(f, "update_ratio().above({limit:?}).of({pattern:?})")
+            }
             Self::Every(steps) => write!(f, "every({steps})"),
             Self::AccuracyDrop(drop) if *drop == DROP => f.write_str("accuracy_drop()"),
             Self::AccuracyDrop(drop) => write!(f, "accuracy_drop().by({drop:?})"),
@@ -306,7 +355,6 @@ impl fmt::Debug for Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::run_report::LayerRatio;
 
     fn numbers() -> StepNumbers {
         StepNumbers {
@@ -451,6 +499,14 @@ mod tests {
         let why = "update_ratio().above(0.1): the update of `classifier`, as a share of its weights, is 0.2500";
         check(update_ratio().above(0.1), &step, &[], Some(why));
         check(update_ratio().above(0.3), &step, &[], None);
+        check(update_ratio().above(0.1).of("embeddings"), &step, &[], None);
+        let why = "update_ratio().above(0.1).of(\"classifier.weight\"): the update of `classifier`, as a share of its weights, is 0.2500";
+        check(
+            update_ratio().above(0.1).of("classifier.weight"),
+            &step,
+            &[],
+            Some(why),
+        );
     }
 
     #[test]

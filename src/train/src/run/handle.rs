@@ -148,11 +148,12 @@ impl Run {
     /// [`every`](crate::breakpoints::every), which stops once.
     ///
     /// # Errors
-    /// SC0103 for a number with which a condition could never hold, SC0521 for a run that is finished, SC0121 in a
-    /// callback of this run.
+    /// SC0103 for a number with which a condition could never hold, SC0105 for a layer that there is not, SC0521 for a run
+    /// that is finished, SC0121 in a callback of this run.
     pub fn break_when(&self, condition: Condition) -> Result<()> {
         let condition = condition.checked()?;
-        self.with("break_when", |_, run| {
+        self.with("break_when", |lease, run| {
+            condition.check_layers(&lease.step.layers())?;
             run.hooks.breakpoints.add(condition);
             Ok(())
         })
@@ -177,7 +178,10 @@ impl Run {
     #[doc(hidden)]
     pub fn break_for_panel(&self, condition: Option<Condition>) -> Result<()> {
         let condition = condition.map(Condition::checked).transpose()?;
-        self.with("break_when", |_, run| {
+        self.with("break_when", |lease, run| {
+            if let Some(condition) = &condition {
+                condition.check_layers(&lease.step.layers())?;
+            }
             run.hooks.breakpoints.set_of_panel(condition);
             Ok(())
         })

@@ -51,6 +51,18 @@ impl StepState {
         self.by_layer(changes)
     }
 
+    /// The layers of the network, in their order.
+    pub(crate) fn layers(&self) -> Vec<&str> {
+        let mut layers: Vec<&str> = Vec::new();
+        for record in self.replicas.records() {
+            let layer = layer(&record.name);
+            if !layers.contains(&layer) {
+                layers.push(layer);
+            }
+        }
+        layers
+    }
+
     /// `‖Δw‖/‖w‖` of each layer from the changes of its variables, in their order; layers that have not changed are left out.
     pub(super) fn by_layer(&self, changes: Changes) -> Vec<LayerRatio> {
         let names: HashMap<ParamId, &str> = (self.replicas.records().iter())
