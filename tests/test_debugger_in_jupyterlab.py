@@ -1,5 +1,5 @@
-"""The debugger panel of JupyterLab: it is opened with the bug button, shows the variables after each cell, and
-unfolds a model. The screenshot is in target/screenshots/."""
+"""The debugger panel of JupyterLab: it is opened with the bug button, shows the variables after each cell, unfolds a model,
+and steps a run of training forward and back. The screenshots are in target/screenshots/."""
 
 import json
 import time
@@ -13,6 +13,7 @@ CELLS = [
     'let model = Sequential([Dense(8).input_shape(4).activation("relu"), Dense(1)])?;\n'
     'compile!(model, optimizer = AdamW::new(1e-3), loss = MeanSquaredError)?;',
     "let ones = Tensor::<2>::ones([20, 30], &Device::flex());",
+    "let run = start!(model, make_regression(256, 4, 0)?, batch_size = 8, epochs = 2)?;",
 ]
 
 # The rows of the tree, each as its own name and value.
@@ -73,3 +74,20 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     page.evaluate(f"{item('model')}.scrollIntoView()")
     time.sleep(1)
     page.picture(pictures / "debugger-variables.png")
+
+    # A run is a stack that steps forward by the panel's button and back by ours.
+    stack = "(document.querySelector('.jp-DebuggerCallstack')?.innerText ?? '')"
+    button = "document.querySelector('[data-command=\"{}\"]')".format
+    press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[3]")
+    run(page, 4)
+    page.wait_until(f"{stack}.includes('step 1 of 64')", 120)
+    for name, step in (("debugger:next", 2), ("debugger:next", 3), ("stratoscope:step-back", 2)):
+        page.wait_until(f"{button(name)} && !{button(name)}.disabled && {button(name)}.getAttribute('aria-disabled') !== 'true'", 60)
+        press(page, button(name))
+        page.wait_until(f"{stack}.includes('step {step} of 64')", 60)
+    unfold(page, "gradients", "dense.weight")
+    time.sleep(1)
+    page.picture(pictures / "debugger-run.png")
+    page.wait_until(f"!{button('stratoscope:run-back')}.disabled", 60)
+    press(page, button("stratoscope:run-back"))
+    page.wait_until(f"{stack}.includes('step 1 of 64')", 60)

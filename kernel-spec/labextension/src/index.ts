@@ -17,6 +17,7 @@ import { Channel } from './channel';
 import { addCommands, OURS } from './commands';
 import { markers } from './markers';
 import { shownProblem } from './problems';
+import { stepping } from './stepping';
 import { tables } from './tables';
 
 const DELAY_MS = 250;
@@ -162,4 +163,4 @@ const plugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [plugin, cards, tables];
+export default [plugin, cards, stepping, tables];
