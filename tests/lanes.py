@@ -80,7 +80,7 @@ LANES = {
         "the notebooks, beside their outputs in the repository",
         ("test_articles.py", "test_notebook_outputs.py"),
         ("notebooks/ask_the_run.ipynb", "notebooks/beyond_copies.ipynb", "notebooks/data.ipynb",
-         "notebooks/debug_a_run.ipynb", "notebooks/fine_tuning_errors.ipynb", "notebooks/many_workers.ipynb",
+         "notebooks/debug_a_run.ipynb", "notebooks/debugger.ipynb", "notebooks/fine_tuning_errors.ipynb", "notebooks/many_workers.ipynb",
          "notebooks/model_outside_scope.ipynb", "notebooks/one_or_many_devices.ipynb", "notebooks/question_answering.ipynb",
          "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
          "notebooks/webgpu.ipynb", "src/report", "src/strategy/src/placement", "src/evaluation", "src/audit", "src/explain"),

@@ -14,6 +14,7 @@ use burn::tensor::Tensor;
 use super::{Proposal, StepSettings, StepState};
 
 use crate::optimizer::{Change, Changes, Squares, Update, apply, rehearse, sum_of_squares};
+use crate::report::inspection::layer_of;
 use crate::report::run_report::LayerRatio;
 
 impl StepState {
@@ -55,7 +56,7 @@ impl StepState {
     pub(crate) fn layers(&self) -> Vec<&str> {
         let mut layers: Vec<&str> = Vec::new();
         for record in self.replicas.records() {
-            let layer = layer(&record.name);
+            let layer = layer_of(&record.name);
             if !layers.contains(&layer) {
                 layers.push(layer);
             }
@@ -66,7 +67,7 @@ impl StepState {
     /// `‖Δw‖/‖w‖` of each layer from the changes of its variables, in their order; layers that have not changed are left out.
     pub(super) fn by_layer(&self, changes: Changes) -> Vec<LayerRatio> {
         let names: HashMap<ParamId, &str> = (self.replicas.records().iter())
-            .map(|record| (record.param, layer(&record.name)))
+            .map(|record| (record.param, layer_of(&record.name)))
             .collect();
         let mut sums: Vec<(&str, Change)> = Vec::new();
         for (id, change) in changes {
@@ -86,22 +87,6 @@ impl StepState {
         };
         changed.map(ratio).collect()
     }
-}
-
-/// The layer of a variable: its name up to the number of a repeated layer, or its first two parts.
-/// `bert.encoder.layer.3.output.dense.weight` is of `bert.encoder.layer.3`, `classifier.bias` of `classifier`.
-fn layer(name: &str) -> &str {
-    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let ends: Vec<usize> = name.match_indices('.').map(|(at, _)| at).collect();
-    let mut start = 0;
-    for &end in &ends {
-        if is_number(&name[start..end]) {
-            return &name[..end];
-        }
-        start = end + 1;
-    }
-    let end = ends.get(1).or(ends.first());
-    end.map_or(name, |&end| &name[..end])
 }
 
 /// Other handles of the same gradients, which an update takes.
@@ -154,28 +139,5 @@ fn squares(values: Tensor<1>) -> f64 {
     match sum_of_squares(values) {
         Squares::Known(sum) => sum,
         Squares::OnDevice(sum) => f64::from(sum.into_scalar::<f32>()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variables_belong_to_layers() {
-        let check = |name: &str, expected: &str| assert_eq!(layer(name), expected, "{name}");
-        check(
-            "bert.encoder.layer.3.output.dense.weight",
-            "bert.encoder.layer.3",
-        );
-        check(
-            "bert.encoder.layer.11.attention.self.key.bias",
-            "bert.encoder.layer.11",
-        );
-        check("bert.embeddings.word_embeddings.weight", "bert.embeddings");
-        check("bert.pooler.dense.bias", "bert.pooler");
-        check("classifier.weight", "classifier");
-        check("layers.0.weight", "layers.0");
-        check("weight", "weight");
     }
 }
