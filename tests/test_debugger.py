@@ -109,7 +109,7 @@ def test_a_front_end_finds_the_debugger_and_starts_it(kernel):
     assert [each["name"] for each in body(kernel, "threads")["threads"]] == ["cells"]
     assert body(kernel, "stackTrace", threadId=1)["stackFrames"] == []
     assert body(kernel, "modules")["modules"] == []
-    assert body(kernel, "setExceptionBreakpoints", filters=[]) == {}
+    assert body(kernel, "setExceptionBreakpoints", filters=[]) == {"breakpoints": []}
 
 
 def test_a_cell_gets_the_path_that_a_front_end_computes(kernel):
@@ -389,7 +389,7 @@ def test_a_run_of_start_is_a_thread_that_steps_back(notebook):
     notebook.run("run.step(2)?")
     assert event(notebook, "stopped")["threadId"] == thread
     assert frames()[0]["name"].startswith("step 5 of")
-    assert "step" in notebook.run("run.history()?.steps.len().to_string() + \" steps\"").result
+    assert notebook.run("run.history()?.steps.len()").shown().strip() == "4"
     # Conditions that the panel has chosen.
     refused = ask(notebook, "setExceptionBreakpoints", filters=["raised"])
     assert not refused["success"] and "update_ratio" in refused["message"]

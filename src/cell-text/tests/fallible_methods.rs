@@ -77,7 +77,7 @@ fn every_fallible_method_is_listed() {
     let mut found: BTreeSet<&str> = texts.iter().flat_map(|(_, text)| fallible(text)).collect();
     let explain = texts.iter().filter(|(is_explain, _)| *is_explain);
     found.extend(explain.flat_map(|(_, text)| of_traits(text)));
-    let listed: BTreeSet<&str> = METHODS.into_iter().chain(SEARCHES).collect();
+    let listed: BTreeSet<&str> = METHODS.iter().copied().chain(SEARCHES).collect();
     let missing: Vec<&&str> = found.difference(&listed).collect();
     assert!(missing.is_empty(), "not in the lists: {missing:?}");
     let gone: Vec<&&str> = listed.difference(&found).collect();

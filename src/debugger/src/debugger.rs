@@ -241,10 +241,11 @@ impl Debugger {
     }
 
     fn debug_info(&self) -> Value {
+        let stopped = [self.runs.stopped(), self.standing.stopped()].concat();
         json!({
             "isStarted": self.is_started, "hashMethod": "Murmur2", "hashSeed": SEED,
             "tmpFilePrefix": self.sources.prefix(), "tmpFileSuffix": SUFFIX, "breakpoints": self.breakpoints.listed(),
-            "stoppedThreads": [self.runs.stopped(), self.standing.stopped()].concat(), "richRendering": true,
+            "stoppedThreads": stopped, "richRendering": true,
             "exceptionPaths": [], "copyToGlobals": false,
         })
     }

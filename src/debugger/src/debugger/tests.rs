@@ -1,4 +1,4 @@
-use stratoscope_wire::RunAction;
+use stratoscope_wire::{RunAction, RunState};
 
 use super::*;
 

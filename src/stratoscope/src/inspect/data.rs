@@ -11,9 +11,8 @@ use stratoscope_train::History;
 use stratoscope_wire::MimeBundle;
 
 use super::lists::{ByDebug, List};
-use super::models::ModelView;
 use super::{LINE, Leaf, View};
-use crate::display::{IntoBundle, plain};
+use crate::display::IntoBundle;
 
 /// A data set: names of labels and source, and its rows.
 pub(crate) struct DatasetView<'a>(pub &'a Dataset);

@@ -9,7 +9,7 @@ pub const DSL: [&str; 5] = ["compile", "fit", "start", "evaluate", "sweep"];
 
 /// Methods of the facade that return a result. Whether a method of this name is one of them is decided by its type, in the
 /// compiled cell. `tests/fallible_methods.rs` compares this list and [`SEARCHES`] with the sources.
-pub const METHODS: [&str; 114] = [
+pub const METHODS: &[&str] = &[
     "activations",
     "add_lora",
     "all_reduce",
@@ -25,6 +25,7 @@ pub const METHODS: [&str; 114] = [
     "best",
     "best_threshold",
     "bins",
+    "break_for_panel",
     "break_when",
     "broadcast",
     "build",

@@ -10,6 +10,7 @@ use crate::Place;
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     match slip.code() {
         "E0061" => strategy(slip).or_else(|| classes(slip)),
+        "E0599" => strategy(slip),
         "E0423" => loss(slip),
         "E0308" => no_value(slip).or_else(|| not_collected(slip)),
         "E0277" | "E0608" | "E0609" => pair(slip).or_else(|| optional(slip)),
@@ -52,7 +53,7 @@ pub(in crate::check) fn type_returned(cell: &Syntax, name: &str) -> Option<Strin
     Some(of_type.to_owned())
 }
 
-/// `MirroredStrategy::new(2)`, `MirroredStrategy::new([cpu(0)])`.
+/// `MirroredStrategy::new(2)`, `MirroredStrategy::new([cpu(0)])`, `ParameterServerStrategy::new(2, 1)`.
 fn strategy(slip: &Slip) -> Option<Answer> {
     find(slip.cell, |it| {
         let Expr::Call(call) = it else {
@@ -63,6 +64,12 @@ fn strategy(slip: &Slip) -> Option<Answer> {
         let has_logical = matches!(of_type, "MirroredStrategy" | "CentralStorageStrategy");
         let is_here = is_in(slip.span, place(it));
         let first = call.args.first()?;
+        if of_type == "ParameterServerStrategy" && call.args.len() == 2 && is_here {
+            let name = place(&call.func);
+            let why = "`logical` takes how many workers and servers the device is split into";
+            let function = edit(name.end - "new".len(), name.end, "logical");
+            return Some(Answer::of(vec![function]).why(why));
+        }
         if !has_logical || !is_here || call.args.len() != 1 {
             return None;
         }
