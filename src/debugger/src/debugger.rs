@@ -125,8 +125,7 @@ impl Debugger {
                 json!({"threads": threads.concat()})
             }
             "stackTrace" => {
-                let thread = arguments.get("threadId").and_then(Value::as_u64);
-                let frames = [self.runs.frames(thread), self.standing.frames(thread)].concat();
+                let frames = self.frames(arguments.get("threadId").and_then(Value::as_u64));
                 json!({"totalFrames": frames.len(), "stackFrames": frames})
             }
             "scopes" => self.scopes(arguments),

@@ -110,6 +110,15 @@ impl Debugger {
         Ok(filters::data_of(part))
     }
 
+    /// The stack of a thread. JupyterLab asks for that of thread 1, whichever thread has stopped.
+    pub(super) fn frames(&self, thread: Option<u64>) -> Vec<Value> {
+        let stopped = || [self.runs.stopped(), self.standing.stopped()].concat();
+        let thread = thread
+            .filter(|it| *it > CELLS)
+            .or_else(|| stopped().first().copied());
+        [self.runs.frames(thread), self.standing.frames(thread)].concat()
+    }
+
     /// The scopes of a frame: its run, and the variables of the notebook.
     pub(super) fn scopes(&mut self, arguments: &Map<String, Value>) -> Value {
         let mut scopes = vec![json!({

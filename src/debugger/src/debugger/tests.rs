@@ -366,6 +366,8 @@ fn a_run_is_a_thread_while_it_trains() {
     assert_eq!(info["body"]["stoppedThreads"], json!([thread]));
     let frames = answered(&mut debugger, "stackTrace", json!({"threadId": thread}));
     assert_eq!(frames["body"]["totalFrames"], 1);
+    let of_cells = answered(&mut debugger, "stackTrace", json!({"threadId": 1}));
+    assert_eq!(of_cells["body"], frames["body"]);
     let stepped = replied(debugger.request(&request("next", json!({"threadId": thread}))));
     assert_eq!(stepped.then, Some(Then::Control(1, RunAction::Step)));
     assert_eq!(debugger.cell_ended()[0]["event"], "continued");
