@@ -259,6 +259,7 @@ fn strategy(plain: &Plain) -> Option<String> {
             "CentralStorageStrategy" => "CentralStorageStrategy::logical(2)".to_owned(),
             "ParameterServerStrategy" => "ParameterServerStrategy::logical(2, 1)".to_owned(),
             "MultiWorkerMirroredStrategy" => "MultiWorkerMirroredStrategy::new()".to_owned(),
+            "PipelineStrategy" => "PipelineStrategy::logical(2)".to_owned(),
             _ => "TpuStrategy::simulated()".to_owned(),
         });
     };
@@ -272,7 +273,7 @@ fn strategy(plain: &Plain) -> Option<String> {
     let devices = devices?;
     match (name, devices.as_slice()) {
         ("OneDeviceStrategy", [device]) => Some(format!("OneDeviceStrategy::new({device})")),
-        ("MirroredStrategy" | "CentralStorageStrategy", [_, ..]) => {
+        ("MirroredStrategy" | "CentralStorageStrategy" | "PipelineStrategy", [_, ..]) => {
             Some(format!("{name}::on([{}])", devices.join(", ")))
         }
         _ => None,

@@ -12,6 +12,7 @@ pub const STRATEGIES: &[&str] = &[
     "ParameterServerStrategy",
     "TpuStrategy",
     "MultiWorkerMirroredStrategy",
+    "PipelineStrategy",
 ];
 
 /// A strategy of TensorFlow that does not exist here.

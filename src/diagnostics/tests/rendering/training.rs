@@ -272,6 +272,38 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             step: 42,
             snapshot: 40,
         }),
+        example(StagesDoNotFit {
+            stages: 8,
+            layers: 6,
+            given: None,
+        }),
+        example(StagesDoNotFit {
+            stages: 2,
+            layers: 6,
+            given: Some(vec![3, 4]),
+        }),
+        example(FewMicroBatches {
+            stages: 4,
+            micro_batches: 2,
+            bubble: 0.6,
+        }),
+        example(BatchNotInMicroBatches {
+            batch_size: 30,
+            micro_batches: 4,
+            call: "fit".into(),
+        }),
+        example(HeavyStage {
+            stage: 0,
+            has: "the embeddings and layers 0 to 4".into(),
+            share: 0.82,
+            stages: 2,
+        }),
+        example(NetworkNotInStages::NoChain {
+            model: "Sequential".into(),
+        }),
+        example(NetworkNotInStages::TiedDecoder {
+            model: "BertForMaskedLM".into(),
+        }),
         example(DeviceLost {
             device: "wgpu:0".into(),
             reason: "Unknown: the driver was reset".into(),
