@@ -2,6 +2,8 @@
 //! Source: google-research/bert@eedf571 `modeling.py`, `transformer_model`.
 //! Dimensions: B sequences, S positions, H = hidden_size.
 
+use std::ops::Range;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -44,16 +46,34 @@ impl Encoder {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Vec<Tensor<3>> {
-        let mut hidden_states = embedded;
-        let mut outputs = Vec::with_capacity(self.layer.len());
+        self.through(0..self.layer.len(), embedded, attention_mask, mode)
+    }
+
+    /// The outputs of some consecutive layers, from the output of the layer before them.
+    ///
+    /// # Shapes
+    /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → as many [B, S, H]
+    pub(crate) fn through(
+        &self,
+        layers: Range<usize>,
+        hidden_states: Tensor<3>,
+        attention_mask: Tensor<2>,
+        mode: Mode,
+    ) -> Vec<Tensor<3>> {
+        let mut hidden_states = hidden_states;
+        let mut outputs = Vec::with_capacity(layers.len());
         // The mask has no gradient.
         let mask = attention_mask.inner();
-        for (index, layer) in self.layer.iter().enumerate() {
+        for index in layers {
             let mask = mask.clone();
-            hidden_states = recompute::part(layer, hidden_states, move |layer: &Layer, x| {
-                let forward = || layer.forward(x, mask.clone(), mode);
-                taps::within("layer", || taps::within_layer(index, forward))
-            });
+            hidden_states = recompute::part(
+                &self.layer[index],
+                hidden_states,
+                move |layer: &Layer, x| {
+                    let forward = || layer.forward(x, mask.clone(), mode);
+                    taps::within("layer", || taps::within_layer(index, forward))
+                },
+            );
             outputs.push(hidden_states.clone());
         }
         outputs

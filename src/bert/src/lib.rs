@@ -24,6 +24,7 @@
 //! ```
 //!
 //! What layers compute can be looked at through [`taps`], and computed again instead of kept ([`recompute`]).
+//! The layers of a network can be computed in several places ([`segment`]).
 //!
 //! The crate builds a network on one given device; replicas, losses, optimizers and metrics belong to the crates above.
 //!
@@ -67,6 +68,7 @@ pub mod names;
 pub mod ops;
 pub mod pattern;
 pub mod recompute;
+pub mod segment;
 pub mod source;
 pub mod taps;
 pub mod tokenizer;
@@ -86,6 +88,7 @@ pub use mode::Mode;
 pub use multiple_choice::MultipleChoice;
 pub use names::{NamedParameter, gradient, named_parameters};
 pub use question_answerer::QuestionAnswerer;
+pub use segment::{Computed, Segment};
 pub use sentence_encoder::SentenceEncoder;
 pub use sequence_classifier::SequenceClassifier;
 pub use source::{Source, SourceKind};

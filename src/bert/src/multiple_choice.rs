@@ -35,6 +35,19 @@ impl MultipleChoice {
     /// ids, mask and types [B·N, S], the choices of a prompt one after the other → logits [B, N]
     pub fn forward(&self, batch: BatchTensors, choices: usize, mode: Mode) -> Tensor<2> {
         let pooled = taps::within("bert", || self.bert.pooled(batch, mode));
+        self.head(pooled, choices, mode)
+    }
+
+    /// What follows the last encoder layer.
+    ///
+    /// # Shapes
+    /// hidden [B·N, S, H] → logits [B, N]
+    pub fn of_hidden(&self, hidden: Tensor<3>, choices: usize, mode: Mode) -> Tensor<2> {
+        self.head(self.bert.pooler.forward(hidden, mode), choices, mode)
+    }
+
+    /// pooled [B·N, H] → logits [B, N]
+    fn head(&self, pooled: Tensor<2>, choices: usize, mode: Mode) -> Tensor<2> {
         let [sequences, hidden_size] = pooled.dims();
         let pooled = pooled.reshape([sequences, 1, hidden_size]);
         taps::within("classifier", || {

@@ -29,7 +29,14 @@ impl QuestionAnswerer {
     /// # Shapes
     /// ids, mask and types [B, S] → logits [B, 2, S]
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<3> {
-        let hidden = self.bert.forward(batch, mode).last_hidden_state();
+        self.of_hidden(self.bert.forward(batch, mode).last_hidden_state(), mode)
+    }
+
+    /// What follows the last encoder layer.
+    ///
+    /// # Shapes
+    /// hidden [B, S, H] → logits [B, 2, S]
+    pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
         let logits = taps::within("qa_outputs", || {
             taps::output(self.qa_outputs.forward(hidden, mode))
         });

@@ -152,6 +152,17 @@ impl Recorded {
     /// The gradients of a module's parameters, from the loss that the forward pass led to. It must run under what the
     /// forward pass ran under: the same `Precision`, the same `Stop`.
     pub fn backward<M: Module>(self, loss: &Tensor<1>, module: &M) -> GradientsParams {
+        self.backward_to(loss, module, None).0
+    }
+
+    /// [`Self::backward`] of a segment of a network: also the gradient by the input of the segment, a leaf, where it is asked
+    /// for and the input had an influence.
+    pub fn backward_to<M: Module>(
+        self,
+        loss: &Tensor<1>,
+        module: &M,
+        input: Option<&Tensor<3>>,
+    ) -> (GradientsParams, Option<Tensor<3>>) {
         let mut of_loss = loss.backward();
         let mut of_module = GradientsParams::new();
         collect(module, &mut of_loss, &mut of_module);
@@ -163,7 +174,11 @@ impl Recorded {
                 after.push(own);
             }
         }
-        of_module
+        let of_input = input.and_then(|input| {
+            let parts = after.iter_mut().filter_map(|it| input.grad_remove(it));
+            parts.reduce(|sum, part| sum + part)
+        });
+        (of_module, of_input)
     }
 }
 

@@ -25,7 +25,14 @@ impl SentenceEncoder {
     /// ids, mask and types [B, S] → vectors of length 1, [B, H]
     pub fn forward(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
         let mask = batch.attention_mask.clone();
-        let hidden = self.bert.forward(batch, mode).last_hidden_state();
+        Self::of_hidden(self.bert.forward(batch, mode).last_hidden_state(), mask)
+    }
+
+    /// What follows the last encoder layer.
+    ///
+    /// # Shapes
+    /// hidden [B, S, H], mask [B, S] with 1 = token → vectors of length 1, [B, H]
+    pub fn of_hidden(hidden: Tensor<3>, mask: Tensor<2>) -> Tensor<2> {
         taps::within("embedding", || {
             let sum = (hidden * mask.clone().unsqueeze_dim::<3>(2)).sum_dim(1);
             let sum = sum.squeeze_dim::<2>(1);
@@ -41,7 +48,14 @@ impl SentenceEncoder {
     /// # Shapes
     /// ids, mask and types [2·B, S] → [B, 1]
     pub fn similarity(&self, texts: BatchTensors, mode: Mode) -> Tensor<2> {
-        let vectors = self.forward(texts, mode);
+        Self::cosines(self.forward(texts, mode))
+    }
+
+    /// The cosines of pairs of vectors of length 1: all first ones, then all second ones.
+    ///
+    /// # Shapes
+    /// [2·B, H] → [B, 1]
+    pub fn cosines(vectors: Tensor<2>) -> Tensor<2> {
         let pairs = vectors.dims()[0] / 2;
         let (first, second) = (
             vectors.clone().narrow(0, 0, pairs),

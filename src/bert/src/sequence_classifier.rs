@@ -90,6 +90,14 @@ impl SequenceClassifier {
         SequenceClassifierOutput { bert, logits }
     }
 
+    /// What follows the last encoder layer.
+    ///
+    /// # Shapes
+    /// hidden [B, S, H] → logits [B, C]
+    pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<2> {
+        self.head(self.bert.pooler.forward(hidden, mode), mode)
+    }
+
     /// pooled [B, H] → logits [B, C]
     fn head(&self, pooled: Tensor<2>, mode: Mode) -> Tensor<2> {
         let [batch, hidden_size] = pooled.dims();

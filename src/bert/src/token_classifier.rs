@@ -45,15 +45,22 @@ impl TokenClassifier {
     /// [`Self::forward`] with all intermediate results.
     pub fn forward_all(&self, batch: BatchTensors, mode: Mode) -> TokenClassifierOutput {
         let bert = self.bert.forward(batch, mode);
-        let hidden = bert.last_hidden_state();
-        let logits = taps::within("classifier", || {
+        let logits = self.of_hidden(bert.last_hidden_state(), mode);
+        TokenClassifierOutput { bert, logits }
+    }
+
+    /// What follows the last encoder layer.
+    ///
+    /// # Shapes
+    /// hidden [B, S, H] → logits [B, S, C]
+    pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
+        taps::within("classifier", || {
             let hidden = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
                 Some((rate, key)) => ops::dropout(hidden, rate, key),
                 None => hidden,
             };
             taps::output(self.classifier.forward(hidden, mode))
-        });
-        TokenClassifierOutput { bert, logits }
+        })
     }
 }
 
