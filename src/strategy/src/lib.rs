@@ -71,7 +71,8 @@ pub use scaling::{
 pub use scope::ScopeGuard;
 pub use strategy::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, Partitioner, Shard, StepInWords, Strategy,
-    StrategyId, StrategyKind, TpuStrategy, Workers, note_variable,
+    OneDeviceStrategy, ParameterServerStrategy, Partitioner, PipelinePass, PipelineSchedule,
+    PipelineSettings, PipelineStages, PipelineStrategy, Shard, StepInWords, Strategy, StrategyId,
+    StrategyKind, TpuStrategy, Workers, note_variable,
 };
 pub use variable::{VariableKind, VariableRecord};

@@ -25,7 +25,7 @@ use crate::checksum::{self, Checksum};
 use crate::collective::{self, Collective, Collectives};
 use crate::device::{LogicalDevice, default_device};
 use crate::origin::Origin;
-use crate::strategy::{Shard, Strategy};
+use crate::strategy::{PipelineStages, Shard, Strategy};
 use crate::variable::{self, VariableRecord};
 use crate::{buffers, copy, problem, scope};
 
@@ -90,6 +90,8 @@ pub struct Replicas<M> {
     in_parts: HashSet<ParamId>,
     /// What forward passes in training change (`running`).
     running: HashSet<ParamId>,
+    /// Which layers are on which device, in a pipeline.
+    stages: Option<PipelineStages>,
     collectives: Collectives,
 }
 
@@ -106,7 +108,8 @@ impl<M: Module + 'static> Replicas<M> {
     /// [`Self::place`] under a given strategy, or none.
     ///
     /// # Errors
-    /// SC0609 for a variable that is larger than the largest buffer of a device, SC0907 if a copy cannot be made.
+    /// SC0609 for a variable that is larger than the largest buffer of a device, SC0907 if a copy cannot be made; SC0620 and
+    /// SC0624 for a module that a pipeline cannot divide.
     pub fn place_under(
         strategy: Option<Strategy>,
         module: M,
@@ -117,7 +120,11 @@ impl<M: Module + 'static> Replicas<M> {
             Some(strategy) => strategy.replicas().to_vec(),
             None => vec![default_device()?],
         };
-        let records = variable::describe(&module, names, strategy.as_ref(), &origin);
+        let mut records = variable::describe(&module, names, strategy.as_ref(), &origin);
+        let stages = PipelineStages::of(strategy.as_ref(), &module)?;
+        if let (Some(stages), Some(strategy)) = (&stages, &strategy) {
+            stages.assign(&strategy.label(), &mut records);
+        }
         buffers::check(&records, &devices)?;
         let servers = strategy
             .as_ref()
@@ -134,6 +141,7 @@ impl<M: Module + 'static> Replicas<M> {
             records,
             in_parts: HashSet::new(),
             running: running::find(&module),
+            stages,
             collectives: Collectives::default(),
         };
         placed.modules = placed.copies_of(&module)?;
@@ -155,6 +163,7 @@ impl<M: Module + 'static> Replicas<M> {
             records: self.records.clone(),
             in_parts: self.in_parts.clone(),
             running: self.running.clone(),
+            stages: self.stages.clone(),
             collectives: Collectives::default(),
         }
     }
@@ -179,6 +188,8 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// Whether variables are updated by rows, on servers or on replicas: [`Self::modules`] have rows, and what the optimizer
     /// keeps is by rows too.
+    ///
+    /// In a pipeline the rows of a variable are all of it or none.
     pub fn is_sharded(&self) -> bool {
         matches!(self.storage, Storage::Sharded { .. })
     }
@@ -194,6 +205,20 @@ impl<M: Module + 'static> Replicas<M> {
     /// The devices, one per replica.
     pub fn devices(&self) -> &[LogicalDevice] {
         &self.devices
+    }
+
+    /// Which layers are on which device, where the strategy is a pipeline: then [`Self::modules`] are one for each stage, with
+    /// the variables of its layers, and there is one replica.
+    pub fn stages(&self) -> Option<&PipelineStages> {
+        self.stages.as_ref()
+    }
+
+    /// All devices that compute: those of the replicas, or of the stages.
+    pub fn computing(&self) -> &[LogicalDevice] {
+        match &self.stages {
+            Some(stages) => &stages.devices,
+            None => &self.devices,
+        }
     }
 
     /// The strategy the module is bound to; none if it was made outside any scope.

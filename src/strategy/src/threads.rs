@@ -43,6 +43,48 @@ where
             .map(|(i, input)| work(i, input))
             .collect();
     }
+    spread(inputs, work)
+}
+
+/// [`for_each`] for parts of a work that wait for each other: all run at the same time, whoever calls.
+pub(crate) fn together<I, T, F>(inputs: Vec<I>, work: F) -> Vec<T>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+    F: Fn(usize, I) -> T + Send + Sync + 'static,
+{
+    if !IS_WORKER.get() && can_start(inputs.len()) {
+        return spread(inputs, work);
+    }
+    // The thread of a replica would wait for itself.
+    thread::scope(|scope| {
+        let (work, mut threads) = (&work, Vec::with_capacity(inputs.len()));
+        for (index, input) in inputs.into_iter().enumerate() {
+            let builder = thread::Builder::new().stack_size(STACK_BYTES);
+            let body = move || work(index, input);
+            let thread = builder.spawn_scoped(scope, body);
+            threads.push(thread.unwrap_or_else(|error| panic!("a stage has no thread: {error}")));
+        }
+        let joined = threads.into_iter().map(|thread| thread.join());
+        let joined: Vec<thread::Result<T>> = joined.collect();
+        let value = |done: thread::Result<T>| done.unwrap_or_else(|it| panic::resume_unwind(it));
+        joined.into_iter().map(value).collect()
+    })
+}
+
+/// Whether so many threads are there, or could be started.
+fn can_start(threads: usize) -> bool {
+    let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
+    start_to(&mut workers, threads)
+}
+
+/// Calls `work` on the threads of the replicas.
+fn spread<I, T, F>(inputs: Vec<I>, work: F) -> Vec<T>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+    F: Fn(usize, I) -> T + Send + Sync + 'static,
+{
     let work = Arc::new(work);
     let mut answers = Vec::with_capacity(inputs.len());
     for (index, input) in inputs.into_iter().enumerate() {
@@ -75,29 +117,33 @@ where
 /// caller's thread.
 fn dispatch(index: usize, job: Job) {
     let mut workers = WORKERS.lock().unwrap_or_else(PoisonError::into_inner);
-    while workers.len() <= index {
-        let (sender, receiver) = mpsc::channel::<Job>();
-        let body = move || {
-            IS_WORKER.set(true);
-            receiver.into_iter().for_each(|job| job());
-        };
-        let name = format!("{NAME}{}", workers.len());
-        if thread::Builder::new()
-            .name(name)
-            .stack_size(STACK_BYTES)
-            .spawn(body)
-            .is_err()
-        {
-            drop(workers);
-            return job();
-        }
-        workers.push(sender);
+    if !start_to(&mut workers, index + 1) {
+        drop(workers);
+        return job();
     }
     let worker = workers[index].clone();
     drop(workers);
     if let Err(returned) = worker.send(job) {
         (returned.0)();
     }
+}
+
+/// Starts the threads that are missing to so many; whether they are all there.
+fn start_to(workers: &mut Vec<Sender<Job>>, count: usize) -> bool {
+    while workers.len() < count {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        let body = move || {
+            IS_WORKER.set(true);
+            receiver.into_iter().for_each(|job| job());
+        };
+        let name = format!("{NAME}{}", workers.len());
+        let thread = thread::Builder::new().name(name).stack_size(STACK_BYTES);
+        if thread.spawn(body).is_err() {
+            return false;
+        }
+        workers.push(sender);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -139,6 +185,30 @@ mod tests {
         let panic = panic::catch_unwind(run).expect_err("replica 1 panics");
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"replica 1"));
         assert_eq!(for_each(vec![3, 4], |_, x| x), [3, 4]);
+    }
+
+    /// Each waits for what the one after it sends.
+    #[test]
+    fn parts_that_wait_for_each_other_run_together() {
+        let chain = |last: i32| {
+            let (mut inputs, mut before) = (Vec::new(), None);
+            for _ in 0..3 {
+                let (sender, receiver) = mpsc::channel::<i32>();
+                inputs.push((before.replace(sender), receiver));
+            }
+            let first = before.expect("three were made");
+            first.send(last).expect("its receiver is there");
+            together(inputs, move |_, (sender, receiver)| {
+                let got: i32 = receiver.recv().expect("it is sent");
+                if let Some(sender) = sender {
+                    sender.send(got + 1).expect("its receiver is there");
+                }
+                got
+            })
+        };
+        assert_eq!(chain(5), [7, 6, 5]);
+        let nested = for_each(vec![1, 2], move |_, x| chain(x));
+        assert_eq!(nested, [vec![3, 2, 1], vec![4, 3, 2]]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
 //! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
 //! | Sharded | one, split by rows over servers or replicas | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` |
-//! | Local | one, on one device | `OneDevice`, no strategy |
+//! | Local | one, on one device | `OneDevice`, no strategy; `Pipeline`, on the device of its stage |
 
 use std::ops::Range;
 
@@ -71,7 +71,7 @@ pub struct VariableRecord {
     /// The identity by which gradients and optimizers refer to it; the same for every copy.
     pub param: ParamId,
     /// The devices that store a copy, or a part of a sharded variable. Devices are numbered as in
-    /// [`crate::Transfer`]: replicas first, then servers.
+    /// [`crate::Transfer`]: replicas first, then servers; in a pipeline its stages.
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
     pub rows: Vec<Range<usize>>,
@@ -232,6 +232,13 @@ pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option
             (VariableKind::Central, why, vec![0])
         }
         StrategyKind::ParameterServer => return on_servers(strategy, taken, rows),
+        // The variables of a module are put on their stages afterwards (`PipelineStages::assign`).
+        StrategyKind::Pipeline => {
+            let home = replicas.first().map_or("", |device| device.name.as_str());
+            let why =
+                format!("made in the scope of `{label}`: one copy on {home}, its first stage");
+            (VariableKind::Local, why, vec![0])
+        }
     };
     Kind {
         kind,

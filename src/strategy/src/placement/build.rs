@@ -21,7 +21,10 @@ impl PlacementReport {
     /// SC0907 if a value cannot be read from its device.
     pub fn of<M: Module + 'static>(replicas: &Replicas<M>) -> Result<Self> {
         let strategy = replicas.strategy();
-        let mut devices = columns(replicas.devices(), strategy.is_some());
+        let mut devices = match strategy {
+            Some(strategy) => computing(strategy),
+            None => columns(replicas.devices(), false),
+        };
         devices.extend(strategy.into_iter().flat_map(servers));
         let row = |(record, sums): (&VariableRecord, Vec<Checksum>)| {
             VariableRow::of(record, false, copies(record, &sums))
@@ -47,7 +50,7 @@ impl PlacementReport {
         replicas: &Replicas<M>,
         strategy: &Strategy,
     ) -> Result<Self> {
-        let mut devices = columns(strategy.replicas(), true);
+        let mut devices = computing(strategy);
         devices.extend(servers(strategy));
         // The processor as a whole and the strategy's first share of it are the same memory.
         let held = replicas.devices();
@@ -167,10 +170,23 @@ fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
         description: device.description.clone(),
         replica: in_strategy.then_some(device.id),
         server: None,
+        stage: None,
         capacity_bytes: device.capacity_bytes,
         shared_by: device.shared_by,
     };
     devices.iter().map(column).collect()
+}
+
+/// The devices that compute: replicas, or the stages of a pipeline.
+fn computing(strategy: &Strategy) -> Vec<DeviceColumn> {
+    if strategy.stages().is_empty() {
+        return columns(strategy.replicas(), true);
+    }
+    let mut stages = columns(strategy.stages(), false);
+    for (index, stage) in stages.iter_mut().enumerate() {
+        stage.stage = Some(index);
+    }
+    stages
 }
 
 /// The devices that store variables and compute nothing.

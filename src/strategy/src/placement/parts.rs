@@ -77,6 +77,9 @@ pub struct DeviceColumn {
     pub replica: Option<usize>,
     /// The parameter server that it is.
     pub server: Option<usize>,
+    /// The stage of a pipeline that computes on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<usize>,
     /// Memory it may use.
     pub capacity_bytes: Option<u64>,
     /// How many logical devices share the physical one.

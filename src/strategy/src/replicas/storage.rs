@@ -6,6 +6,7 @@
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
 //! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` | one per server or replica, with its rows | P, over all of them |
+//! | sharded, by stages | `Pipeline` | one per stage, with the variables of its layers | P, over all of them |
 //! | sharded, with copies | `Mirrored` with `Shard::Optimizer` or `Gradients` | one per replica, with the rows that it updates: a part of its copy | R · P |
 //!
 //! Replicas of central and sharded variables fetch a copy before they compute. Those with copies get the rows that the others
@@ -36,7 +37,8 @@ pub(super) enum Storage<M> {
         /// The device of each variable.
         homes: Homes,
     },
-    /// Each server has the rows of the variables that are assigned to it; without servers each replica.
+    /// Each server has the rows of the variables that are assigned to it; without servers each replica, or each stage of a
+    /// pipeline, whose variables are whole.
     Sharded {
         /// The devices of each variable's rows.
         homes: Homes,
@@ -60,7 +62,8 @@ impl<M> Storage<M> {
         let homes = records.iter().map(home).collect();
         let is_sharded = |record: &VariableRecord| record.kind == VariableKind::Sharded;
         let shard = strategy.and_then(Strategy::shard);
-        match shard.is_some() || records.iter().any(is_sharded) {
+        let is_pipeline = strategy.is_some_and(|it| it.kind() == StrategyKind::Pipeline);
+        match is_pipeline || shard.is_some() || records.iter().any(is_sharded) {
             false => Self::Central { homes },
             true => Self::Sharded {
                 homes,
@@ -112,8 +115,11 @@ impl<M> Storage<M> {
 }
 
 impl<M: Module + 'static> Replicas<M> {
-    /// The devices of [`Self::modules`]: every replica, one device, or every server.
+    /// The devices of [`Self::modules`]: every replica, one device, every server, or every stage.
     pub fn storage_devices(&self) -> &[LogicalDevice] {
+        if let Some(stages) = &self.stages {
+            return &stages.devices;
+        }
         match (&self.storage, self.servers.as_slice()) {
             (Storage::Mirrored, _) => &self.devices,
             (Storage::PerProcess, _) | (Storage::Central { .. }, []) => &self.devices[..1],

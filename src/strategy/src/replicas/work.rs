@@ -106,6 +106,24 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(Self::work_on(modules, inputs, work))
     }
 
+    /// Calls `work` for every stage of a pipeline with its module and its input, and returns the results in the order of the
+    /// stages. All run at the same time, each on a thread of its own, so that they may wait for each other. A panic in one
+    /// is passed on when all have ended.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per stage.
+    pub fn compute_each_stage<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(usize, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.modules.len(), "stage")?;
+        let inputs = self.modules.iter().cloned().zip(inputs).collect();
+        let work = move |stage, (module, input): (M, I)| work(stage, &module, input);
+        Ok(threads::together(inputs, work))
+    }
+
     /// The all-gathers of a forward and backward pass: of all variables, and of those in parts once more.
     pub(super) fn gathered_in_a_pass(&self) -> Vec<collective::Done> {
         let (ops, replicas) = (self.cross_device_ops(), self.len());
@@ -205,7 +223,7 @@ impl<M: Module + 'static> Replicas<M> {
         if matches!(self.storage, Storage::Mirrored) {
             return Ok(self.modules.clone());
         }
-        if self.keeps_copies() {
+        if self.keeps_copies() || self.stages.is_some() {
             return Ok(self.unsharded().to_vec());
         }
         let read = |(index, device): (usize, &LogicalDevice)| {

@@ -6,10 +6,12 @@ use stratoscope_render::html::{NOTE_STYLE, TITLE_STYLE, escape};
 use stratoscope_render::{text, units};
 
 use super::workers::{html_of, text_of};
-use super::{Shard, Strategy, StrategyKind};
+use super::{PipelineSchedule, PipelineSettings, Shard, Strategy, StrategyKind, bubble};
 
 /// The weights of BERT-base in float32, 109.5 million of them: the example of the table.
 const EXAMPLE: f64 = 109.5e6 * 4.0;
+/// Its activations between two layers for a batch of 32 × 128 tokens, in float32.
+const EXAMPLE_ACTIVATIONS: f64 = 32.0 * 128.0 * 768.0 * 4.0;
 
 /// What an optimizer step under a strategy does, and what it needs, for weights of P bytes and an optimizer with two moments
 /// such as Adam.
@@ -45,6 +47,7 @@ impl Strategy {
     pub fn explain(&self) -> StepInWords {
         let replicas = self.replicas().len();
         let sentence = match (self.kind(), self.shard()) {
+            (StrategyKind::Pipeline, _) => self.pipeline().map_or_else(String::new, of_a_pipeline),
             (StrategyKind::OneDevice, _) => {
                 "One device computes the whole batch forward and backward, and updates its weights. Nothing is sent.".to_owned()
             }
@@ -110,6 +113,9 @@ impl Strategy {
                 row("moments", divided(Shard::Optimizer, 2.0, "2 ")),
             ]
         };
+        if let Some(pipeline) = self.pipeline() {
+            return bytes_of_a_pipeline(&pipeline);
+        }
         match (self.kind(), self.shard()) {
             (StrategyKind::CentralStorage | StrategyKind::ParameterServer, _) => vec![
                 row("weights, in one place", whole(1.0, "")),
@@ -129,6 +135,59 @@ impl Strategy {
             }
         }
     }
+}
+
+fn of_a_pipeline(settings: PipelineSettings) -> String {
+    let PipelineSettings {
+        stages,
+        micro_batches,
+        schedule,
+        ..
+    } = settings;
+    let kept = match schedule {
+        PipelineSchedule::GPipe => format!(
+            "All forward passes come before all backward passes (GPipe), so that a stage keeps the activations of all \
+             {micro_batches} micro-batches."
+        ),
+        PipelineSchedule::OneForwardOneBackward => format!(
+            "Forward and backward passes take turns (1F1B), so that the first stage keeps the activations of {} \
+             micro-batches at most, and the last one of 1.",
+            schedule.kept(0, stages, micro_batches)
+        ),
+    };
+    format!(
+        "Each of {} has some consecutive layers, with their gradients and moments. The batch is cut in {}. A stage computes \
+         its layers and sends their activations to the next one; in the backward pass it sends the gradient by its input to \
+         the one before. {kept} Each stage updates its own layers when all micro-batches are done. For stages of equal cost \
+         on devices of their own, {:.0}% of the time of a step is waiting: (p − 1)/(m + p − 1) for p stages and m micro-batches.",
+        text::count(stages, "stage"),
+        match micro_batches {
+            1 => "1 micro-batch".to_owned(),
+            more => format!("{more} micro-batches"),
+        },
+        100.0 * bubble(stages, micro_batches),
+    )
+}
+
+/// For equal parts of the weights, and a batch of 32 × 128 tokens.
+fn bytes_of_a_pipeline(settings: &PipelineSettings) -> Vec<Row> {
+    let stages = settings.stages as f64;
+    let piece = |what, times: f64, symbol: &str| {
+        let formula = format!("{symbol}P / {}", settings.stages);
+        Row::new(what, formula, times / stages)
+    };
+    let borders = settings.stages - 1;
+    let sent = 2.0 * (stages - 1.0) * EXAMPLE_ACTIVATIONS / EXAMPLE;
+    vec![
+        piece("weights, on a stage with a p-th of them", 1.0, ""),
+        piece("gradients there", 1.0, ""),
+        piece("moments there", 2.0, "2 "),
+        Row::new(
+            "activations and their gradients, between all stages",
+            format!("2 · {borders} · B · S · H · 4 bytes"),
+            sent,
+        ),
+    ]
 }
 
 fn of_shards(shard: Shard, replicas: usize) -> String {
@@ -194,7 +253,7 @@ mod tests {
     use super::*;
     use crate::{
         AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
-        ParameterServerStrategy, TpuStrategy, cpu,
+        ParameterServerStrategy, PipelineStrategy, TpuStrategy, cpu,
     };
 
     fn mirrored(shard: Option<Shard>) -> StepInWords {
@@ -233,6 +292,7 @@ mod tests {
                 .synchronous()
                 .strategy(),
             TpuStrategy::simulated().expect("cores").strategy(),
+            PipelineStrategy::logical(3).expect("devices").strategy(),
         ];
         for strategy in all {
             let words = strategy.explain().to_plain();

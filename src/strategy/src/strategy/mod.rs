@@ -12,6 +12,7 @@ mod multi_worker;
 mod one_device;
 mod parameter_server;
 mod partitioner;
+mod pipeline;
 pub(crate) mod shard;
 mod tpu;
 mod variable_name;
@@ -34,6 +35,10 @@ pub use self::multi_worker::{
 pub use self::one_device::OneDeviceStrategy;
 pub use self::parameter_server::ParameterServerStrategy;
 pub use self::partitioner::Partitioner;
+pub use self::pipeline::{
+    HEAVY, PipelinePass, PipelineSchedule, PipelineSettings, PipelineStages, PipelineStrategy,
+    bubble,
+};
 pub use self::shard::Shard;
 pub use self::tpu::TpuStrategy;
 pub use self::variable_name::note_variable;
@@ -59,6 +64,8 @@ pub enum StrategyKind {
     Tpu,
     /// As mirrored, each replica in a process of its own.
     MultiWorkerMirrored,
+    /// Every variable once, on the device whose stage has its layer; micro-batches go from device to device.
+    Pipeline,
 }
 
 impl StrategyKind {
@@ -71,6 +78,7 @@ impl StrategyKind {
             Self::ParameterServer => "ParameterServerStrategy",
             Self::Tpu => "TpuStrategy",
             Self::MultiWorkerMirrored => "MultiWorkerMirroredStrategy",
+            Self::Pipeline => "PipelineStrategy",
         }
     }
 
@@ -83,6 +91,7 @@ impl StrategyKind {
             Self::ParameterServer => "parameter_server",
             Self::Tpu => "tpu",
             Self::MultiWorkerMirrored => "multi_worker_mirrored",
+            Self::Pipeline => "pipeline",
         }
     }
 }
@@ -98,6 +107,7 @@ pub struct Strategy(Arc<Inner>);
 struct Inner {
     id: StrategyId,
     kind: StrategyKind,
+    /// Of a pipeline the stages.
     replicas: Vec<LogicalDevice>,
     servers: Vec<LogicalDevice>,
     settings: Mutex<Settings>,
@@ -111,12 +121,13 @@ struct Inner {
 }
 
 /// What the methods of a handle set.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Settings {
     cross_device_ops: CrossDeviceOps,
     asynchronous: bool,
     partitioner: Option<Partitioner>,
     shard: Option<Shard>,
+    pipeline: pipeline::Chosen,
 }
 
 /// Held by every handle besides the reference: while one exists, the strategy is live.
@@ -191,9 +202,12 @@ impl Strategy {
         format!("{}#{}", self.name(), self.0.id.0)
     }
 
-    /// One device per replica, in the order of the replicas.
+    /// One device per replica, in the order of the replicas. A pipeline is one replica, with its inputs on the first stage's.
     pub fn replicas(&self) -> &[LogicalDevice] {
-        &self.0.replicas
+        match self.kind() {
+            StrategyKind::Pipeline => &self.0.replicas[..1],
+            _ => &self.0.replicas,
+        }
     }
 
     /// The devices that store variables and compute nothing: those of a parameter server strategy.
@@ -201,9 +215,10 @@ impl Strategy {
         &self.0.servers
     }
 
-    /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them.
+    /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them. Of a pipeline its
+    /// stages.
     pub fn devices(&self) -> Vec<LogicalDevice> {
-        [self.replicas(), self.servers()].concat()
+        [self.0.replicas.as_slice(), self.servers()].concat()
     }
 
     /// The communication pattern of its all-reduce.
@@ -249,7 +264,9 @@ impl Strategy {
             | StrategyKind::Mirrored
             | StrategyKind::Tpu
             | StrategyKind::MultiWorkerMirrored => true,
-            StrategyKind::CentralStorage | StrategyKind::ParameterServer => false,
+            StrategyKind::CentralStorage
+            | StrategyKind::ParameterServer
+            | StrategyKind::Pipeline => false,
         }
     }
 
@@ -295,7 +312,8 @@ impl fmt::Debug for Strategy {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a strategy",
     note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?`, `OneDeviceStrategy::new(cpu(0))?`, \
-            `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?`, `TpuStrategy::simulated()?` and `MultiWorkerMirroredStrategy::workers(2)?`"
+            `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?`, `TpuStrategy::simulated()?`, \
+            `MultiWorkerMirroredStrategy::workers(2)?` and `PipelineStrategy::logical(2)?`"
 )]
 pub trait AsStrategy {
     /// The strategy behind it.

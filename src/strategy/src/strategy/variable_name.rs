@@ -11,7 +11,7 @@ use stratoscope_diagnostics::rules::StrategyName;
 
 use super::{
     AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, REGISTRY, Strategy, TpuStrategy,
+    OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy, REGISTRY, Strategy, TpuStrategy,
 };
 use crate::origin;
 
@@ -94,6 +94,7 @@ fn strategy_in(value: &dyn Any) -> Option<Strategy> {
         as_handle::<ParameterServerStrategy>,
         as_handle::<TpuStrategy>,
         as_handle::<MultiWorkerMirroredStrategy>,
+        as_handle::<PipelineStrategy>,
     ];
     handles.iter().find_map(|as_handle| as_handle(value))
 }

@@ -9,6 +9,9 @@ impl Strategy {
     /// Its devices in words, and what they divide among them: `2 logical CPU devices, optimizer sharded (ZeRO-1)`.
     pub fn devices_in_words(&self) -> String {
         let devices = self.all_devices_in_words();
+        if let Some(pipeline) = self.pipeline() {
+            return format!("{devices}, {pipeline}");
+        }
         let Some(shard) = self.shard() else {
             return devices;
         };
@@ -21,7 +24,7 @@ impl Strategy {
     }
 
     fn all_devices_in_words(&self) -> String {
-        let (replicas, servers) = (self.replicas(), self.servers());
+        let (replicas, servers) = (self.0.replicas.as_slice(), self.servers());
         match self.kind() {
             StrategyKind::Tpu => {
                 let cores = text::count(replicas.len(), "simulated TPU core");
@@ -41,7 +44,10 @@ impl Strategy {
                 let workers = text::count(replicas.len(), "worker process");
                 return format!("{workers}, the first of which is this one");
             }
-            StrategyKind::OneDevice | StrategyKind::Mirrored | StrategyKind::CentralStorage => {}
+            StrategyKind::OneDevice
+            | StrategyKind::Mirrored
+            | StrategyKind::CentralStorage
+            | StrategyKind::Pipeline => {}
         }
         let Some(first) = replicas.first() else {
             return "no device".to_owned();

@@ -30,11 +30,12 @@ pub(super) fn devices(report: &PlacementReport) -> Vec<DeviceLine<'_>> {
         parts.extend(report.shown_activations().map(|_| totals.activations));
         lines.push(DeviceLine {
             column,
-            role: match (column.replica, column.server) {
-                (Some(replica), _) => format!("replica {replica}"),
-                (None, Some(server)) => format!("server {server}"),
-                (None, None) if report.strategy.is_some() => "not in the strategy".to_owned(),
-                (None, None) => String::new(),
+            role: match (column.replica, column.server, column.stage) {
+                (Some(replica), ..) => format!("replica {replica}"),
+                (None, Some(server), _) => format!("server {server}"),
+                (None, None, Some(stage)) => format!("stage {stage}"),
+                (None, None, None) if report.strategy.is_some() => "not in the strategy".to_owned(),
+                (None, None, None) => String::new(),
             },
             lacks: (report.variables.iter())
                 .any(|row| row.on(index).is_none() && has_to_be_on(report, row, index)),
