@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use burn_flex::{Flex, FlexTensor};
 use stratoscope_gpu::{self as kernels, Flat};
 
@@ -90,9 +90,13 @@ pub fn sum_of_squares<const D: usize>(tensor: Tensor<D>) -> Squares {
     })
 }
 
-/// Σ x² of each of several tensors that are not on the CPU, in as few launches as a GPU allows.
+/// Σ x² of each of several tensors that are not on the CPU, in as few launches as a GPU allows. The stages of a pipeline are on
+/// several GPUs, and a kernel takes tensors of one.
 #[derive(Default)]
-struct Queue {
+struct Queue(Vec<(Device, OfDevice)>);
+
+#[derive(Default)]
+struct OfDevice {
     /// Those that a kernel squares and sums.
     flat: Vec<Flat>,
     /// Sums of squares of the others.
@@ -101,26 +105,39 @@ struct Queue {
 
 impl Queue {
     fn push<const D: usize>(&mut self, tensor: Tensor<D>) {
+        let device = tensor.device();
+        let known = self.0.iter().position(|(known, _)| *known == device);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((device, OfDevice::default()));
+            self.0.len() - 1
+        });
+        let own = &mut self.0[at].1;
         match flattened(tensor) {
-            Ok(flat) => self.flat.push(flat),
-            Err(tensor) => self.sums.push(kernels::sum(tensor.powi_scalar(2))),
+            Ok(flat) => own.flat.push(flat),
+            Err(tensor) => own.sums.push(kernels::sum(tensor.powi_scalar(2))),
         }
     }
 
     /// The sums, which nobody waits for.
-    fn queued(mut self) -> Vec<Tensor<1>> {
-        self.sums.extend(kernels::squares(self.flat));
-        self.sums
+    fn queued(self) -> Vec<Tensor<1>> {
+        self.by_device().flatten().collect()
     }
 
-    /// The sums, in one transfer.
+    /// The sums of each device.
+    fn by_device(self) -> impl Iterator<Item = Vec<Tensor<1>>> {
+        self.0.into_iter().map(|(_, mut own)| {
+            own.sums.extend(kernels::squares(own.flat));
+            own.sums
+        })
+    }
+
+    /// The sums, in one transfer from each device.
     fn read(self) -> Vec<f32> {
-        let sums = self.queued();
-        if sums.is_empty() {
-            return Vec::new();
-        }
-        let sums = Tensor::cat(sums, 0).into_data().convert::<f32>();
-        sums.iter::<f32>().collect()
+        let read = |sums: Vec<Tensor<1>>| {
+            let sums = Tensor::cat(sums, 0).into_data().convert::<f32>();
+            sums.iter::<f32>().collect::<Vec<_>>()
+        };
+        self.by_device().flat_map(read).collect()
     }
 }
 
