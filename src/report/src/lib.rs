@@ -17,6 +17,7 @@ pub mod history;
 pub mod html;
 pub mod inspection;
 pub mod memory_plan;
+pub mod pipeline;
 pub mod plot;
 pub mod receipt;
 pub mod run_report;

@@ -5,8 +5,8 @@ use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswe
 use stratoscope_explain::{Counterfactual, Explanation, OutOfFold};
 use stratoscope_strategy::{ScalingPrediction, StepInWords};
 use stratoscope_train::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, RankedExamples, TensorStatistics,
-    UpdateRatios, Why,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, PipelineReport, RankedExamples,
+    TensorStatistics, UpdateRatios, Why,
 };
 
 use crate::display::cards;
@@ -26,6 +26,7 @@ cards!(
     Hindsight,
     NearDuplicates,
     OutOfFold,
+    PipelineReport,
     RankedExamples,
     ScalingPrediction,
     SeedRuns,

@@ -42,8 +42,9 @@ pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
     MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PlacementReport, ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction, Shard,
-    Strategy, Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
+    PipelineSchedule, PipelineStrategy, PlacementReport, ReplicatedVariable, ScalingOptions,
+    ScalingPattern, ScalingPrediction, Shard, Strategy, Synchronization, TpuStrategy, Workers, cpu,
+    cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
@@ -69,8 +70,8 @@ pub use stratoscope_train::{Comparison, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
-    LayerRatios, Probe, RankedExamples, Statistics, TensorStatistics, UpdateRatios, Why, operation,
-    tap,
+    LayerRatios, PipelineReport, Probe, RankedExamples, Statistics, TensorStatistics, UpdateRatios,
+    Why, operation, tap,
 };
 
 // How sure a result is: assessments, several seeds, settings.

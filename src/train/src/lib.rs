@@ -99,7 +99,9 @@ pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
 pub use model::worker::{serve_as_worker, work_at};
 pub use model::{Model, ModelOf};
-pub use network::{CloneFiles, Files, Input, Network, Outputs, StepShape, Task, features};
+pub use network::{
+    CloneFiles, Files, InStages, Input, Network, Outputs, StepShape, Task, features,
+};
 pub use optimizer::{
     Adafactor, Adam, AdamW, Clipping, IntoOptimizer, Lamb, Lion, Optimizer, RMSprop, SGD,
 };
@@ -117,6 +119,7 @@ pub use report::inspection::{
     Probe, RankedExamples, Statistics, TensorRow, TensorStatistics, UpdateRatios, Why,
 };
 pub use report::memory_plan::{MemoryPlan, StepMemory};
+pub use report::pipeline::{PassTime, PipelineReport, PipelineStep, StageRow, StageStep};
 pub use report::run_report::{ForkOf, LayerRatio, Position, RunReport, StepNumbers, StepPoint};
 pub use report::stop::{Hit, Stop, StopReason};
 pub use run::breakpoints::{self, Condition};

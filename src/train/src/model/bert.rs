@@ -63,6 +63,29 @@ macro_rules! of_a_checkpoint {
     };
 }
 
+/// [`Network::segment`] of a network whose rows are those of its batches: its head as a function of the last layer's output.
+macro_rules! in_stages {
+    ($head:expr) => {
+        fn in_stages() -> $crate::network::InStages {
+            $crate::network::InStages::Chain
+        }
+
+        fn segment(
+            &self,
+            segment: &stratoscope_bert::Segment,
+            before: Option<burn::tensor::Tensor<3>>,
+            batch: &stratoscope_data::Batch,
+            mode: stratoscope_bert::Mode,
+            device: &burn::tensor::Device,
+        ) -> Option<stratoscope_bert::Computed> {
+            let head: fn(&Self, burn::tensor::Tensor<3>, &_, _) -> _ = $head;
+            let texts = stratoscope_bert::BatchTensors::from_batch(batch, device);
+            let hidden = segment.hidden(&self.bert, before, texts, mode);
+            Some(segment.computed(hidden, |hidden| head(self, hidden, batch, mode)))
+        }
+    };
+}
+
 mod choice;
 mod masked;
 mod memory;
@@ -98,6 +121,26 @@ pub struct BertFiles {
     pub stride: Option<usize>,
     /// Which tokens a masked language model learns to predict.
     pub masking: Masking,
+}
+
+impl BertFiles {
+    /// A step with the rows that the network computes for its examples.
+    fn rows_of<'a>(&self, step: &StepShape<'a>) -> StepShape<'a> {
+        match self.task() {
+            // Each text of a pair is a row by itself; without a measure of how long each is, half of the row.
+            Task::Embedding => StepShape {
+                examples: 2 * step.examples,
+                length: step.length.div_ceil(2),
+                ..*step
+            },
+            // Each choice is a row by itself.
+            Task::Choice => StepShape {
+                examples: self.config.num_labels() * step.examples,
+                ..*step
+            },
+            _ => *step,
+        }
+    }
 }
 
 impl Files for BertFiles {
@@ -202,21 +245,23 @@ impl Files for BertFiles {
 
     fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
         let predicted = (self.task() == Task::Masked).then_some(self.masking.share);
-        // Each text of a pair is a row by itself; without a measure of how long each is, half of the row.
-        let step = match self.task() {
-            Task::Embedding => &StepShape {
-                examples: 2 * step.examples,
-                length: step.length.div_ceil(2),
-                ..*step
-            },
-            // Each choice is a row by itself.
-            Task::Choice => &StepShape {
-                examples: self.config.num_labels() * step.examples,
-                ..*step
-            },
-            _ => step,
-        };
+        let step = &self.rows_of(step);
         Some(memory::of_a_step(&self.config, step, predicted))
+    }
+
+    fn segment_memory(
+        &self,
+        step: &StepShape<'_>,
+        layers: usize,
+        has_embeddings: bool,
+    ) -> Option<u64> {
+        let step = self.rows_of(step);
+        Some(memory::of_a_segment(
+            &self.config,
+            &step,
+            layers,
+            has_embeddings,
+        ))
     }
 
     fn masking(&self) -> Masking {
@@ -241,6 +286,8 @@ impl Network for SequenceClassifier {
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
         self.forward(BatchTensors::from_batch(batch, device), mode)
     }
+
+    in_stages!(|network, hidden, _, mode| network.of_hidden(hidden, mode));
 
     of_a_checkpoint!();
 }

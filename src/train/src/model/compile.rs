@@ -404,7 +404,8 @@ fn cut_variables(
     let bound = state.step.replicas.strategy().cloned();
     let (is_cut, shard) = match state.is_built() {
         true => (
-            state.step.replicas.is_sharded(),
+            // In a pipeline each variable is whole on its stage.
+            state.step.replicas.is_sharded() && state.step.replicas.stages().is_none(),
             state.step.replicas.shard(),
         ),
         // The variables are cut when they are made.

@@ -6,7 +6,7 @@ use stratoscope_bert::BertTokenizer;
 use stratoscope_data::{Dataset, Example};
 use stratoscope_strategy::{
     AsStrategy, CentralStorageStrategy, LogicalDevice, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Strategy, TpuStrategy, VariableRecord,
+    ParameterServerStrategy, PipelineStrategy, Strategy, TpuStrategy, VariableRecord,
 };
 
 use crate::context::{Handle, RunContext};
@@ -124,6 +124,7 @@ fn of_strategy(value: &dyn Any) -> Option<Held> {
     }
     strategies!(
         Strategy MirroredStrategy CentralStorageStrategy ParameterServerStrategy OneDeviceStrategy TpuStrategy
+        PipelineStrategy
     );
     None
 }

@@ -29,17 +29,19 @@ use stratoscope_data::IntoData;
 use stratoscope_diagnostics::rules::StrategyNotUsed;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
-use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy};
+use stratoscope_strategy::{Origin, PlacementReport, Replicas, Strategy, scope};
 
 use crate::arguments::FitArgs;
 use crate::context::RunContext;
 use crate::context::ledger::Ledger;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::network::{AnyNetwork, Files, Network, Task};
+use crate::network::{AnyNetwork, Files, Network, Task, check_stages};
+use crate::problem;
 use crate::report::held::Held;
 use crate::report::history::History;
 use crate::report::memory_plan::MemoryPlan;
+use crate::report::pipeline::PipelineReport;
 use crate::report::summary::Summary;
 use crate::run;
 use crate::run::handle::Run;
@@ -76,8 +78,9 @@ impl Model {
         let entry = format!("{}, {origin}", files.model_name());
         let context = RunContext::current();
         let (made, policy) = (origin.clone(), Policy::of(&network));
+        check_stages(scope::current().as_ref(), &network, &*files)?;
         let replicas = Replicas::place(network, &names, origin)?;
-        policy.works_on(replicas.devices())?;
+        policy.works_on(replicas.computing())?;
         let state = ModelState {
             made,
             step: StepState::new(replicas, policy),
@@ -104,6 +107,23 @@ impl Model {
     /// SC0907 if a value cannot be read from its device.
     pub fn placement(&self) -> Result<PlacementReport> {
         self.state().placement()
+    }
+
+    /// The stages of a model that was built under a `PipelineStrategy`: their layers, and of the last step when each computed
+    /// and waited, how many micro-batches it kept, and what it sent.
+    ///
+    /// # Errors
+    /// SC0103 for a model under another strategy, or under none.
+    pub fn pipeline(&self) -> Result<PipelineReport> {
+        let state = self.state();
+        run::pipeline::report(&state).ok_or_else(|| {
+            let given = match state.step.replicas.strategy() {
+                Some(strategy) => format!("a model under `{}`", strategy.label()),
+                None => "a model without a strategy".to_owned(),
+            };
+            let expects = "a model that was built in the scope of a `PipelineStrategy`";
+            Box::new(problem::bad_value("pipeline", "model", given, expects))
+        })
     }
 
     /// The strategy it was built under.

@@ -1,25 +1,22 @@
 //! [`AnyNetwork`]: a network whose type is not known, so that the training loop is compiled once, in this library, and not
 //! again for each network of a cell.
 //!
-//! What is generic over a user's [`Network`] is in this file: what the loop asks of a network, as a table of functions, and
-//! how variables of any rank pass through it. burn's visitors and mappers have one function a rank; a table cannot have
-//! those, so a variable goes through as `dyn Any` and is named by its rank again on the other side.
+//! What is generic over a user's [`Network`] is in this file: what the loop asks of a network, as a table of functions.
+//! Variables of any rank pass through it by [`by_rank`](super::by_rank).
 
 use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use burn::module::{Devices, Flag, Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Bool, Device, Float, Int, Tensor};
-use stratoscope_bert::{Mode, NamedParameter};
+use burn::module::{Devices, Module, ModuleMapper, ModuleVisitor};
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{Computed, Mode, NamedParameter, Segment};
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_diagnostics::Result;
 
-use super::{Activation, Blueprint, Files, Network};
+use super::by_rank::{MapAnyRank, ThroughTable, VisitAnyRank};
+use super::{Activation, Blueprint, Files, InStages, Network};
 use crate::report::summary::LayerRow;
-
-/// The largest rank of a variable.
-const MAX_RANK: usize = 8;
 
 /// A network of any type. It is a module of burn, as its network is.
 pub(crate) struct AnyNetwork(Box<dyn Erased>);
@@ -88,6 +85,23 @@ impl AnyNetwork {
     /// As [`Network::can_recompute`].
     pub(crate) fn can_recompute(&self) -> bool {
         self.0.can_recompute()
+    }
+
+    /// As [`Network::in_stages`].
+    pub(crate) fn in_stages(&self) -> InStages {
+        self.0.in_stages()
+    }
+
+    /// As [`Network::segment`].
+    pub(crate) fn segment(
+        &self,
+        segment: &Segment,
+        before: Option<Tensor<3>>,
+        batch: &Batch,
+        mode: Mode,
+        device: &Device,
+    ) -> Option<Computed> {
+        self.0.segment(segment, before, batch, mode, device)
     }
 
     /// As [`Network::blueprint`], with the files that belong to it.
@@ -181,6 +195,15 @@ trait Erased: Any + Send + fmt::Debug {
     fn save(&self, files: &dyn Files, folder: &Path) -> Result<Vec<PathBuf>>;
     fn follows_policy(&self) -> bool;
     fn can_recompute(&self) -> bool;
+    fn in_stages(&self) -> InStages;
+    fn segment(
+        &self,
+        segment: &Segment,
+        before: Option<Tensor<3>>,
+        batch: &Batch,
+        mode: Mode,
+        device: &Device,
+    ) -> Option<Computed>;
     fn blueprint(&self, files: &dyn Files) -> Option<Blueprint>;
     fn layer_rows(&self) -> Option<Vec<LayerRow>>;
     fn output_activation(&self) -> Option<Activation>;
@@ -267,6 +290,21 @@ impl<N: Network> Erased for N {
         N::can_recompute()
     }
 
+    fn in_stages(&self) -> InStages {
+        N::in_stages()
+    }
+
+    fn segment(
+        &self,
+        segment: &Segment,
+        before: Option<Tensor<3>>,
+        batch: &Batch,
+        mode: Mode,
+        device: &Device,
+    ) -> Option<Computed> {
+        Network::segment(self, segment, before, batch, mode, device)
+    }
+
     fn blueprint(&self, files: &dyn Files) -> Option<Blueprint> {
         Network::blueprint(self, files.of())
     }
@@ -277,174 +315,5 @@ impl<N: Network> Erased for N {
 
     fn output_activation(&self) -> Option<Activation> {
         Network::output_activation(self)
-    }
-}
-
-/// burn's visitor without its ranks: each variable is a `Param`.
-trait VisitAnyRank {
-    fn float(&mut self, param: &dyn Any);
-    fn int(&mut self, param: &dyn Any);
-    fn bool(&mut self, param: &dyn Any);
-    fn flag(&mut self, flag: &Param<Flag>);
-    fn enter(&mut self, name: &str, container: &str);
-    fn exit(&mut self, name: &str, container: &str);
-}
-
-/// burn's mapper without its ranks: each variable is an `Option<Param<…>>`, which is full before and after.
-trait MapAnyRank {
-    fn float(&mut self, param: &mut dyn Any);
-    fn int(&mut self, param: &mut dyn Any);
-    fn bool(&mut self, param: &mut dyn Any);
-    fn flag(&mut self, flag: Param<Flag>) -> Param<Flag>;
-    fn enter(&mut self, name: &str, container: &str);
-    fn exit(&mut self, name: &str, container: &str);
-}
-
-/// A visitor or a mapper behind a table, as the network's own code sees it.
-struct ThroughTable<'a, T: ?Sized>(&'a mut T);
-
-impl ModuleVisitor for ThroughTable<'_, dyn VisitAnyRank + '_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        self.0.float(param);
-    }
-
-    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        self.0.int(param);
-    }
-
-    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        self.0.bool(param);
-    }
-
-    fn visit_flag(&mut self, flag: &Param<Flag>) {
-        self.0.flag(flag);
-    }
-
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.0.enter(name, container);
-    }
-
-    fn exit_module(&mut self, name: &str, container: &str) {
-        self.0.exit(name, container);
-    }
-}
-
-impl ModuleMapper for ThroughTable<'_, dyn MapAnyRank + '_> {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        let mut param = Some(param);
-        self.0.float(&mut param);
-        param.expect("a mapper returns each variable")
-    }
-
-    fn map_int<const D: usize>(&mut self, param: Param<Tensor<D, Int>>) -> Param<Tensor<D, Int>> {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        let mut param = Some(param);
-        self.0.int(&mut param);
-        param.expect("a mapper returns each variable")
-    }
-
-    fn map_bool<const D: usize>(
-        &mut self,
-        param: Param<Tensor<D, Bool>>,
-    ) -> Param<Tensor<D, Bool>> {
-        const { assert!(D <= MAX_RANK, "a variable has at most 8 dimensions") };
-        let mut param = Some(param);
-        self.0.bool(&mut param);
-        param.expect("a mapper returns each variable")
-    }
-
-    fn map_flag(&mut self, flag: Param<Flag>) -> Param<Flag> {
-        self.0.flag(flag)
-    }
-
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.0.enter(name, container);
-    }
-
-    fn exit_module(&mut self, name: &str, container: &str) {
-        self.0.exit(name, container);
-    }
-}
-
-/// Calls a visitor with a variable by its rank.
-macro_rules! visit_by_rank {
-    ($visit:expr, $param:ident, $kind:ident) => {
-        visit_by_rank!($visit, $param, $kind, 1 2 3 4 5 6 7 8)
-    };
-    ($visit:expr, $param:ident, $kind:ident, $($rank:literal)*) => {{
-        $(if let Some(param) = $param.downcast_ref::<Param<Tensor<$rank, $kind>>>() {
-            return $visit(param);
-        })*
-        unreachable!("all ranks are listed")
-    }};
-}
-
-/// Calls a mapper with a variable by its rank.
-macro_rules! map_by_rank {
-    ($map:expr, $param:ident, $kind:ident) => {
-        map_by_rank!($map, $param, $kind, 1 2 3 4 5 6 7 8)
-    };
-    ($map:expr, $param:ident, $kind:ident, $($rank:literal)*) => {{
-        $(if let Some(param) = $param.downcast_mut::<Option<Param<Tensor<$rank, $kind>>>>() {
-            *param = param.take().map($map);
-            return;
-        })*
-        unreachable!("all ranks are listed")
-    }};
-}
-
-impl<V: ModuleVisitor> VisitAnyRank for V {
-    fn float(&mut self, param: &dyn Any) {
-        visit_by_rank!(|it| self.visit_float(it), param, Float)
-    }
-
-    fn int(&mut self, param: &dyn Any) {
-        visit_by_rank!(|it| self.visit_int(it), param, Int)
-    }
-
-    fn bool(&mut self, param: &dyn Any) {
-        visit_by_rank!(|it| self.visit_bool(it), param, Bool)
-    }
-
-    fn flag(&mut self, flag: &Param<Flag>) {
-        self.visit_flag(flag);
-    }
-
-    fn enter(&mut self, name: &str, container: &str) {
-        self.enter_module(name, container);
-    }
-
-    fn exit(&mut self, name: &str, container: &str) {
-        self.exit_module(name, container);
-    }
-}
-
-impl<M: ModuleMapper> MapAnyRank for M {
-    fn float(&mut self, param: &mut dyn Any) {
-        map_by_rank!(|it| self.map_float(it), param, Float)
-    }
-
-    fn int(&mut self, param: &mut dyn Any) {
-        map_by_rank!(|it| self.map_int(it), param, Int)
-    }
-
-    fn bool(&mut self, param: &mut dyn Any) {
-        map_by_rank!(|it| self.map_bool(it), param, Bool)
-    }
-
-    fn flag(&mut self, flag: Param<Flag>) -> Param<Flag> {
-        self.map_flag(flag)
-    }
-
-    fn enter(&mut self, name: &str, container: &str) {
-        self.enter_module(name, container);
-    }
-
-    fn exit(&mut self, name: &str, container: &str) {
-        self.exit_module(name, container);
     }
 }

@@ -49,8 +49,11 @@
 
 mod activation;
 mod blueprint;
+mod by_rank;
 mod erased;
+mod in_stages;
 pub(crate) mod made;
+mod no_tokenizer;
 mod task;
 
 use std::any::Any;
@@ -59,8 +62,8 @@ use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
-use stratoscope_bert::{Mode, NamedParameter, named_parameters};
-use stratoscope_data::{Batch, Dataset, Encoding, Masking, Tokenize};
+use stratoscope_bert::{Computed, Mode, NamedParameter, Segment, named_parameters};
+use stratoscope_data::{Batch, Dataset, Masking, Tokenize};
 use stratoscope_diagnostics::Result;
 
 use crate::report::memory_plan::StepMemory;
@@ -69,6 +72,9 @@ use crate::report::summary::LayerRow;
 pub use activation::{Activation, IntoActivation};
 pub use blueprint::Blueprint;
 pub(crate) use erased::AnyNetwork;
+pub use in_stages::InStages;
+pub(crate) use in_stages::check_stages;
+pub(crate) use no_tokenizer::NoTokenizer;
 pub use task::Task;
 
 /// A network whose last layer has one output per label, or one output for a regression.
@@ -145,6 +151,25 @@ pub trait Network: Module + 'static {
     /// they have computed.
     fn can_recompute() -> bool {
         false
+    }
+
+    /// Whether a `PipelineStrategy` can divide its layers among several devices: then it has [`segment`](Self::segment).
+    fn in_stages() -> InStages {
+        InStages::NoChain
+    }
+
+    /// The part of [`logits`](Self::logits) that a stage of a pipeline computes, from the output of the stage before; without
+    /// one, from the batch. All segments one after the other compute what `logits` does, to the last bit. `None` for a network
+    /// that is not divided.
+    fn segment(
+        &self,
+        _segment: &Segment,
+        _before: Option<Tensor<3>>,
+        _batch: &Batch,
+        _mode: Mode,
+        _device: &Device,
+    ) -> Option<Computed> {
+        None
     }
 
     /// What another process builds the network from, values aside, for a network that this library has. `None`: it has no
@@ -301,6 +326,17 @@ pub trait Files: CloneFiles + Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// What so many encoder layers keep of such a step for its backward pass, with the embeddings where they are among them;
+    /// where it is known.
+    fn segment_memory(
+        &self,
+        _step: &StepShape<'_>,
+        _layers: usize,
+        _has_embeddings: bool,
+    ) -> Option<u64> {
+        None
+    }
+
     /// How many classes; `None` where the one output is a number.
     fn classes(&self) -> Option<usize> {
         Some(self.label_names().len()).filter(|&labels| labels > 1)
@@ -399,34 +435,5 @@ impl Files for Outputs {
 
     fn max_positions(&self) -> usize {
         usize::MAX
-    }
-}
-
-/// For models of numbers, which refuse texts before any is tokenized.
-pub(crate) struct NoTokenizer;
-
-impl Tokenize for NoTokenizer {
-    fn encode(&self, _: &str, _: Option<&str>, _: usize) -> Result<Encoding> {
-        Ok(Encoding::default())
-    }
-
-    fn decode(&self, _: &[u32]) -> String {
-        String::new()
-    }
-
-    fn tokens(&self, ids: &[u32]) -> Vec<String> {
-        ids.iter().map(u32::to_string).collect()
-    }
-
-    fn pad_id(&self) -> u32 {
-        0
-    }
-
-    fn unk_id(&self) -> u32 {
-        0
-    }
-
-    fn vocab_size(&self) -> usize {
-        0
     }
 }

@@ -18,6 +18,7 @@ use crate::run::batch_plan::{BatchChange, StepPosition};
 use crate::run::edits::Change;
 use crate::run::handle::Run;
 use crate::run::memory;
+use crate::run::pipeline;
 use crate::run::run_state::RunState;
 use crate::run::state::ModelState;
 
@@ -113,6 +114,7 @@ fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -
         replicas: state.step.replicas.len(),
     };
     rule.check().map_or(Ok(()), notice)?;
+    pipeline::check_batch_size(run.micro_batches, batch_size, "set_batch_size")?;
     let train = &run.data.train;
     let length = train.report().longest.min(train.max_length());
     let examples = batch_size.min(train.len());

@@ -11,7 +11,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 
 use crate::arguments::StrategyChoice;
-use crate::network::{AnyNetwork, Input};
+use crate::network::{AnyNetwork, Input, check_stages};
 use crate::run::state::ModelState;
 use crate::step::gradients::ByHand;
 use crate::step::{StepState, gathered_in_parts};
@@ -84,6 +84,7 @@ impl ModelState {
     /// origins. Whatever training has left beside the weights is dropped, since it belongs to the old variables.
     pub(crate) fn exchange_network(&mut self, network: AnyNetwork, origin: Origin) -> Result<()> {
         let strategy = self.step.replicas.strategy().cloned();
+        check_stages(strategy.as_ref(), &network, &*self.files)?;
         let mut replicas = placed(network, strategy, origin)?;
         replicas.keep_origins(self.step.replicas.records());
         self.step = StepState::new(replicas, self.step.policy);
@@ -100,8 +101,9 @@ impl ModelState {
         strategy: Option<Strategy>,
         origin: Origin,
     ) -> Result<()> {
+        check_stages(strategy.as_ref(), &network, &*self.files)?;
         let replicas = placed(network, strategy, origin)?;
-        self.step.policy.works_on(replicas.devices())?;
+        self.step.policy.works_on(replicas.computing())?;
         self.step.replicas = gathered_in_parts(replicas);
         let compiled = self.compiled.as_ref();
         let is_local = compiled.is_some_and(|compiled| compiled.sync_every > 1);

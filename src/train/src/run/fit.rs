@@ -35,6 +35,7 @@ use crate::run::hooks::{
 };
 use crate::run::lease::Lease;
 use crate::run::loop_state::Goal;
+use crate::run::pipeline;
 use crate::run::progress::{Progress, Signature};
 use crate::run::run_state::{Phase, RunState};
 use crate::run::state::{ModelState, SharedModel};
@@ -155,6 +156,7 @@ fn ready(
     if let Some(chosen) = &chosen {
         plan.batch_size = chosen.batch_size;
     }
+    pipeline::check(state, plan.batch_size)?;
     let data = data.with_padding(plan);
     let before = Before {
         dataset,
@@ -247,6 +249,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         plan.batch_size,
         ready.shape.gradient_accumulation_steps,
     );
+    let micro_batches = pipeline::micro_batches(lease);
     let (mut progress, complete, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
         true => kept(lease, &plan, &ready, &batch_plan)?,
         false => {
@@ -286,6 +289,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         batch_plan,
         shape: ready.shape,
         part: None,
+        micro_batches,
         signature,
         progress,
         started,
@@ -385,7 +389,7 @@ fn started(state: &ModelState, plan: &FitPlan<'_>, ready: &Ready, run: u64) -> F
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,
         is_piece: false,
-        compiles_for: compiled_for(state.step.replicas.devices()),
+        compiles_for: compiled_for(state.step.replicas.computing()),
     }
 }
 

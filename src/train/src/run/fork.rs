@@ -116,6 +116,7 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
         batch_plan: run.batch_plan.clone(),
         shape: run.shape,
         part: run.part,
+        micro_batches: run.micro_batches,
         signature: run.signature.clone(),
         progress,
         started,

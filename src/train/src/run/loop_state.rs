@@ -178,7 +178,7 @@ impl LoopState<'_, '_, '_> {
     /// # Errors
     /// SC0907 if a device fails.
     pub(super) fn propose(&mut self, examples: &[usize]) -> Result<Proposed> {
-        let devices = self.lease.step.replicas.devices().to_vec();
+        let devices = self.lease.step.replicas.computing().to_vec();
         let (step, settings) = (&mut self.lease.step, &self.run.settings);
         guarded(&devices, false, || step.propose(settings, examples))
     }
@@ -188,7 +188,7 @@ impl LoopState<'_, '_, '_> {
     /// # Errors
     /// SC0907 if a device fails.
     pub(super) fn accept(&mut self, proposal: Proposal, is_last: bool) -> Result<StepRecorded> {
-        let devices = self.lease.step.replicas.devices().to_vec();
+        let devices = self.lease.step.replicas.computing().to_vec();
         self.is_updating = true;
         let (step, settings) = (&mut self.lease.step, &self.run.settings);
         let made = guarded(&devices, true, || step.accept(proposal, settings, is_last))?;

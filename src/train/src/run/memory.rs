@@ -108,7 +108,8 @@ impl AtOnce {
 /// # Errors
 /// SC0607 for the first device that has not.
 pub(crate) fn admit(state: &ModelState, work: AtOnce) -> Result<()> {
-    let devices = state.step.replicas.devices();
+    // Of a pipeline each stage is taken to need an equal part.
+    let devices = state.step.replicas.computing();
     let limits = devices
         .iter()
         .filter_map(|device| Some((device, device.memory_limit?)));
@@ -165,7 +166,7 @@ pub(crate) fn plan(state: &ModelState, batch_size: usize, length: usize) -> Memo
         false => None,
     };
     let parts = parts(state, share, length, &steps);
-    let devices = state.step.replicas.devices();
+    let devices = state.step.replicas.computing();
     let others = others(&state.ledger).iter().map(|(_, bytes)| bytes).sum();
     let held: u64 = parts
         .iter()
@@ -203,6 +204,42 @@ fn steps(state: &ModelState, share: usize, length: usize, recompute: bool) -> Ve
     steps_known(state, share, length, recompute).unwrap_or_else(|| vec![only_gradients()])
 }
 
+/// A training step of one replica.
+fn shape<'a>(
+    state: &ModelState,
+    (examples, length): (usize, usize),
+    recompute: bool,
+    trained: &'a dyn Fn(&str) -> u64,
+) -> StepShape<'a> {
+    let devices = state.step.replicas.computing();
+    let on_cpu = (devices.iter()).all(|device| device.backend == BackendKind::Flex);
+    let in_bfloat16 = on_cpu && state.step.policy == Policy::MixedBfloat16;
+    let on_gpus = (devices.iter()).all(|device| device.backend != BackendKind::Flex);
+    StepShape {
+        examples,
+        length,
+        on_cpu,
+        rounds: state.step.policy.precision().half().is_some() && !in_bfloat16,
+        in_bfloat16,
+        half_on_gpu: on_gpus && state.step.policy.precision().half().is_some(),
+        recompute,
+        trained,
+    }
+}
+
+/// What some encoder layers keep of a micro-batch of this many rows and tokens a row until its backward pass, and the
+/// embeddings where they are with them; where the network knows.
+pub(crate) fn of_segment(
+    state: &ModelState,
+    micro_batch: (usize, usize),
+    layers: usize,
+    has_embeddings: bool,
+) -> Option<u64> {
+    let of = |prefix: &str| trained(state, prefix);
+    let shape = shape(state, micro_batch, state.step.recomputed, &of);
+    state.files.segment_memory(&shape, layers, has_embeddings)
+}
+
 /// The same, where the network knows.
 pub(crate) fn steps_known(
     state: &ModelState,
@@ -212,19 +249,9 @@ pub(crate) fn steps_known(
 ) -> Option<Vec<StepMemory>> {
     let devices = state.step.replicas.devices();
     let on_cpu = (devices.iter()).all(|device| device.backend == BackendKind::Flex);
-    let in_bfloat16 = on_cpu && state.step.policy == Policy::MixedBfloat16;
-    let on_gpus = (devices.iter()).all(|device| device.backend != BackendKind::Flex);
     let of = |prefix: &str| trained(state, prefix);
-    let mut steps = state.files.step_memory(&StepShape {
-        examples: share,
-        length,
-        on_cpu,
-        rounds: state.step.policy.precision().half().is_some() && !in_bfloat16,
-        in_bfloat16,
-        half_on_gpu: on_gpus && state.step.policy.precision().half().is_some(),
-        recompute,
-        trained: &of,
-    })?;
+    let shape = shape(state, (share, length), recompute, &of);
+    let mut steps = state.files.step_memory(&shape)?;
     let compiled = state.compiled.as_ref();
     if compiled.is_some_and(|compiled| compiled.gradient_accumulation_steps > 1) {
         // Those of the micro-batches before are there all the time.

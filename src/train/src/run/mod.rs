@@ -34,6 +34,7 @@ pub(crate) mod loop_state;
 mod median;
 pub(crate) mod memory;
 mod parts;
+pub(crate) mod pipeline;
 pub(crate) mod progress;
 mod replay;
 pub mod rewind;

@@ -5,6 +5,8 @@
 //! the dropout masks of a batch of its size: on the CPU a run that computes in parts of n has the bits of one with
 //! `batch_size = n` and as many more `gradient_accumulation_steps`, where n divides the batch.
 //!
+//! In a pipeline the parts of a batch are its micro-batches, and all of them are computed together (`step::pipeline`).
+//!
 //! A device that is out of memory fails before any weight has changed: the run goes back to before the step (`hooks::step_undo`),
 //! makes the parts smaller and tries the step again. Batches are counted as before, so that positions, executions and
 //! callbacks do not change.
@@ -22,11 +24,13 @@ use crate::run::edits::Change;
 use crate::run::run_state::RunState;
 use crate::run::training_loop::Drive;
 use crate::step::NumberedBatch;
+use crate::step::forward::BatchOutputs;
 
 impl RunState<'_> {
-    /// The most examples of a batch that are computed at once.
+    /// The most examples of a batch that are computed at once. In a pipeline they are a micro-batch.
     pub(crate) fn part_size(&self) -> usize {
         let all = self.batch_plan.batch_size();
+        let all = self.micro_batches.map_or(all, |count| all.div_ceil(count));
         self.part.map_or(all, |part| part.min(all)).max(1)
     }
 
@@ -76,6 +80,9 @@ impl Drive<'_, '_, '_> {
         let run = &self.at.run;
         let first = run.first_mask(self.at.lease.step.batches);
         let stop = interrupt::after_patience();
+        if self.at.lease.step.replicas.stages().is_some() {
+            return self.in_stages(batch, first, examples, &stop);
+        }
         if batch.size() <= run.part_size() {
             let whole = NumberedBatch {
                 number: first,
@@ -104,13 +111,45 @@ impl Drive<'_, '_, '_> {
             self.interrupt()?;
             return Ok(false);
         };
-        self.tell(|hook, at| hook.computed(at, batch, &outputs))?;
+        self.counts(batch, &outputs)
+    }
+
+    /// Runs all micro-batches of a batch through the stages of a pipeline.
+    fn in_stages(
+        &mut self,
+        batch: &Batch,
+        first: u64,
+        examples: &[usize],
+        stop: &Stop,
+    ) -> Result<bool> {
+        let parts = self.at.run.in_parts(batch.clone());
+        for part in &parts {
+            self.tell(|hook, at| hook.before_batch(at, part))?;
+        }
+        let (step, settings) = (&mut self.at.lease.step, &self.at.run.settings);
+        let micro_batches = (first, parts.as_slice());
+        let done = step.accumulate_in_stages(settings, micro_batches, examples, stop)?;
+        let Some(done) = done else {
+            self.interrupt()?;
+            return Ok(false);
+        };
+        for (part, outputs) in parts.iter().zip(&done) {
+            if !self.counts(part, outputs)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A batch, or a part of one, was computed. False where the run is to be left before it has counted.
+    fn counts(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<bool> {
+        self.tell(|hook, at| hook.computed(at, batch, outputs))?;
         if self.at.pause.is_some() {
             self.tell(|hook, at| hook.step_given_up(at))?;
             return Ok(false);
         }
-        self.at.record_loss(batch, &outputs)?;
-        self.tell(|hook, at| hook.counted(at, &outputs))?;
+        self.at.record_loss(batch, outputs)?;
+        self.tell(|hook, at| hook.counted(at, outputs))?;
         Ok(true)
     }
 
@@ -127,7 +166,7 @@ impl Drive<'_, '_, '_> {
         let to = self.hooks.memory.smaller(&self.at, problem)?;
         self.hooks.undo.put_back(&mut self.at);
         let (lease, run) = (&mut *self.at.lease, &mut *self.at.run);
-        free_memory(lease.step.replicas.devices());
+        free_memory(lease.step.replicas.computing());
         let rule = BatchesDivided {
             found,
             step: lease.step.steps,

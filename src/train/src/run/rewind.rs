@@ -143,7 +143,7 @@ pub(super) fn undo_update(
         .collect();
     let newest = run.hooks.snapshots.steps().next_back();
     let undone = [Some(made), newest].into_iter().flatten().find_map(|step| {
-        free_memory(lease.step.replicas.devices());
+        free_memory(lease.step.replicas.computing());
         rewind(lease, run, step).ok()
     });
     let Some(undone) = undone else {

@@ -48,6 +48,8 @@ pub(crate) struct RunState<'a> {
     pub shape: Shape,
     /// The most examples of a batch that are computed at once; `None`: all.
     pub part: Option<usize>,
+    /// Micro-batches of a batch, in a pipeline.
+    pub micro_batches: Option<usize>,
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
     pub progress: Progress,

@@ -182,7 +182,11 @@ impl ModelState {
         report: PlacementReport,
         batch: &[(usize, usize)],
     ) -> PlacementReport {
-        let Some(&first) = batch.first() else {
+        // Of a pipeline, what each stage keeps is in the report of its stages.
+        let Some(&first) = batch
+            .first()
+            .filter(|_| self.step.replicas.stages().is_none())
+        else {
             return report;
         };
         let bytes = batch.iter().map(|&(examples, length)| {
@@ -257,7 +261,8 @@ impl ModelState {
 
     /// Records in the list of models what this one holds now.
     pub(crate) fn enter_in_ledger(&self) {
-        self.ledger.set(self.bytes(), self.step.replicas.devices());
+        self.ledger
+            .set(self.bytes(), self.step.replicas.computing());
     }
 
     pub(crate) fn num_parameters(&self) -> usize {

@@ -11,6 +11,11 @@ use crate::optimizer::add_to;
 pub(crate) struct Accumulated(GradientsParams);
 
 impl Accumulated {
+    /// A sum that is there already.
+    pub(crate) fn of(gradients: GradientsParams) -> Self {
+        Self(gradients)
+    }
+
     /// Adds the gradients of a batch, variable by variable.
     pub(crate) fn add<M: Module>(&mut self, module: &M, gradients: GradientsParams) {
         if self.0.is_empty() {
@@ -32,6 +37,21 @@ impl Accumulated {
             }
         }
         module.visit(&mut Add(&mut self.0, gradients));
+    }
+
+    /// The same sum once more, in the same memory until one of the two changes.
+    pub(crate) fn copied<M: Module>(&self, module: &M) -> Self {
+        struct Copied<'a>(&'a GradientsParams, GradientsParams);
+        impl ModuleVisitor for Copied<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                if let Some(sum) = self.0.get::<D>(param.id) {
+                    self.1.register::<D>(param.id, sum);
+                }
+            }
+        }
+        let mut copied = Copied(&self.0, GradientsParams::new());
+        module.visit(&mut copied);
+        Self(copied.1)
     }
 
     /// The sum; nothing is left.

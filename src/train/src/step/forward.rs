@@ -15,6 +15,7 @@ use crate::context::interrupt;
 use crate::loss::{Loss, own};
 use crate::network::AnyNetwork;
 use crate::step::failures::{failed, guarded};
+use crate::step::pipeline;
 
 /// Batches that are prepared ahead of the one that is computed.
 pub(crate) const PREFETCHED: usize = 2;
@@ -44,13 +45,30 @@ pub(crate) fn forward(
     loss: Option<Loss>,
     precision: Precision,
 ) -> Result<Option<BatchOutputs>> {
+    let stop = interrupt::at_once();
+    let given_up = stop.clone();
+    if let Some(stages) = replicas.stages() {
+        let outputs = || pipeline::outputs(replicas.modules(), stages, batch);
+        let computed = || {
+            let logits = stop.during(|| precision.during(outputs))?;
+            (!stop.is_given_up()).then(|| measured(batch, logits, loss))
+        };
+        let done = guarded(&stages.devices, false, || Ok(computed()))?;
+        loss.map_or(Ok(()), own::failure)?;
+        let Some(done) = done else {
+            return Ok(None);
+        };
+        // They were read from the last stage.
+        let last = stages.devices.last().into_iter().cloned();
+        let last: Vec<LogicalDevice> = last.collect();
+        let done = done.map(|outputs| (batch.clone(), outputs));
+        return named_by_device([Some(done)], &last).map(Some);
+    }
     let devices: Vec<Device> = replicas
         .devices()
         .iter()
         .map(|device| device.burn.clone())
         .collect();
-    let stop = interrupt::at_once();
-    let given_up = stop.clone();
     let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
         let part = part?;
         let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
@@ -58,10 +76,7 @@ pub(crate) fn forward(
         if stop.is_given_up() {
             return None;
         }
-        let weights = part.weights.as_deref();
-        let sum = |loss| weighted_sum((loss, None), logits.clone(), &part.labels, weights);
-        let loss = loss.map(sum);
-        Some(read(loss, logits, Vec::new()).map(|outputs| (part, outputs)))
+        Some(measured(&part, logits, loss).map(|outputs| (part, outputs)))
     };
     let inputs = batch.split(replicas.len());
     let computed = || replicas.for_each_replica(inputs, work);
@@ -71,6 +86,18 @@ pub(crate) fn forward(
         return Ok(None);
     }
     named_by_device(done, replicas.devices()).map(Some)
+}
+
+/// What came out for a part of a batch, with its loss.
+fn measured(
+    part: &Batch,
+    logits: Tensor<2>,
+    loss: Option<Loss>,
+) -> std::result::Result<PartOutputs, String> {
+    let weights = part.weights.as_deref();
+    let sum = |loss| weighted_sum((loss, None), logits.clone(), &part.labels, weights);
+    let loss = loss.map(sum);
+    read(loss, logits, Vec::new())
 }
 
 /// What the replicas returned; a failure names the device of the replica that failed.

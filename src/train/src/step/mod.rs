@@ -9,6 +9,8 @@
 //! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
 //! 4. `update`: clipping, the optimizer's rule, the moments.
 //!
+//! In a pipeline, `pipeline` computes 1 through the stages, each on its device.
+//!
 //! Where replicas are processes of their own, `workers` gives them their parts of 1, 2 and 4.
 //!
 //! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
@@ -25,6 +27,7 @@ pub(crate) mod forward;
 pub mod gradients;
 pub(crate) mod head;
 pub(crate) mod loss_scale;
+mod pipeline;
 pub mod precision;
 pub(crate) mod preview;
 mod ratio;

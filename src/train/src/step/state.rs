@@ -27,6 +27,7 @@ use crate::network::AnyNetwork;
 use crate::network::made::Made;
 use crate::optimizer::OptimizerState;
 use crate::report::counters::Counters;
+use crate::report::pipeline::PipelineStep;
 use crate::report::run_report::LayerRatio;
 use crate::schedule::span::Span;
 
@@ -134,6 +135,8 @@ pub(crate) struct StepState {
     pub last_batch: Vec<(usize, usize)>,
     /// Whether the layers were computed once more in its backward pass.
     pub recomputed: bool,
+    /// What the stages of a pipeline did in it.
+    pub pipeline: Option<PipelineStep>,
     /// The function that has made the network, where one has.
     pub made_by: Option<Made>,
     /// The processes that compute the other replicas, where they have processes.
@@ -215,6 +218,7 @@ impl StepState {
             gradient_bytes: HashMap::new(),
             last_batch: Vec::new(),
             recomputed: false,
+            pipeline: None,
             made_by: None,
             workers: None,
             since: Since::default(),
@@ -233,6 +237,7 @@ impl StepState {
         self.tallies = Some(tallies);
         self.gradient_bytes.clear();
         self.last_batch.clear();
+        self.pipeline = None;
     }
 
     /// A run begins, or ends with an error: gradients of an earlier one are dropped, and it is counted from these

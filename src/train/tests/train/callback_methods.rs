@@ -59,6 +59,11 @@ const METHODS: &[Method] = &[
         assert!(it.strategy().is_some());
         Ok(())
     }),
+    reads("pipeline", |it, _| {
+        let other = it.pipeline().expect_err("it is under another strategy");
+        assert_eq!(other.code.as_str(), "SC0103");
+        Ok(())
+    }),
     reads("label_names", |it, _| {
         assert_eq!(it.label_names().len(), 3);
         Ok(())

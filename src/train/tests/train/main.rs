@@ -36,6 +36,7 @@ mod out_of_memory;
 mod own_losses;
 mod parity;
 mod pause_button;
+mod pipeline;
 mod question_answering;
 mod recompute;
 mod rewinding;

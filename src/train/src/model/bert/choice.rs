@@ -25,6 +25,10 @@ impl Network for MultipleChoice {
         self.forward(BatchTensors::from_batch(batch, device), choices, mode)
     }
 
+    in_stages!(|network, hidden, batch: &Batch, mode| {
+        network.of_hidden(hidden, batch.choices.max(1), mode)
+    });
+
     of_a_checkpoint!();
 }
 

@@ -8,7 +8,7 @@ use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::model::ModelOf;
-use crate::network::Network;
+use crate::network::{InStages, Network};
 use crate::predict::{IntoExamples, Predictions};
 use crate::problem;
 
@@ -44,6 +44,10 @@ impl Network for MaskedLm {
         let [count, vocabulary] = logits.dims();
         let rows = batch.size().max(1);
         logits.reshape([rows, count / rows * vocabulary])
+    }
+
+    fn in_stages() -> InStages {
+        InStages::TiedDecoder
     }
 
     of_a_checkpoint!();

@@ -48,6 +48,21 @@ struct Sizes {
 }
 
 impl Sizes {
+    fn of(config: &BertConfig, step: &StepShape<'_>) -> Self {
+        Self {
+            tokens: (step.examples as u64).saturating_mul(step.length as u64),
+            length: step.length as u64,
+            hidden: config.hidden_size as u64,
+            intermediate: config.intermediate_size as u64,
+            heads: config.num_attention_heads as u64,
+            on_cpu: step.on_cpu,
+            in_bfloat16: step.in_bfloat16,
+            half_on_gpu: step.half_on_gpu,
+            drops: config.attention_probs_dropout_prob > 0.0,
+            adapters: of_adapters(config),
+        }
+    }
+
     /// What is kept of a layer for a token, its input included.
     fn of_a_layer(&self) -> u64 {
         let (hidden, wide) = (self.hidden, self.intermediate);
@@ -137,24 +152,30 @@ fn wide_gradients(sizes: &Sizes, config: &BertConfig, step: &StepShape<'_>) -> u
     whole.min(most.unwrap_or(0))
 }
 
+/// The bytes that some layers keep for their backward pass, with the embeddings where they are among them, as if all were trained.
+pub(super) fn of_a_segment(
+    config: &BertConfig,
+    step: &StepShape<'_>,
+    layers: usize,
+    has_embeddings: bool,
+) -> u64 {
+    let sizes = Sizes::of(config, step);
+    let of_layers = match step.recompute {
+        true => layers as u64 * sizes.hidden,
+        false => layers as u64 * sizes.of_a_layer(),
+    };
+    let of_embeddings = u64::from(has_embeddings) * sizes.kept(sizes.hidden);
+    let numbers = (of_embeddings + of_layers).saturating_mul(ELEMENT) + OF_A_TOKEN;
+    sizes.tokens.saturating_mul(numbers)
+}
+
 /// The three times of a backward pass. `predicted`: the share of the tokens that a masked language model predicts.
 pub(super) fn of_a_step(
     config: &BertConfig,
     step: &StepShape<'_>,
     predicted: Option<f64>,
 ) -> Vec<StepMemory> {
-    let sizes = Sizes {
-        tokens: (step.examples as u64).saturating_mul(step.length as u64),
-        length: step.length as u64,
-        hidden: config.hidden_size as u64,
-        intermediate: config.intermediate_size as u64,
-        heads: config.num_attention_heads as u64,
-        on_cpu: step.on_cpu,
-        in_bfloat16: step.in_bfloat16,
-        half_on_gpu: step.half_on_gpu,
-        drops: config.attention_probs_dropout_prob > 0.0,
-        adapters: of_adapters(config),
-    };
+    let sizes = Sizes::of(config, step);
     let layer = |index: usize| format!("bert.encoder.layer.{index}.");
     let trained = |prefix: &str| (step.trained)(prefix);
     // With the projection after them.

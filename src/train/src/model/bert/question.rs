@@ -20,12 +20,18 @@ impl Network for QuestionAnswerer {
 
     /// S numbers for where the answer begins, then S for where it ends.
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        let logits = self.forward(BatchTensors::from_batch(batch, device), mode);
-        let [rows, two, length] = logits.dims();
-        logits.reshape([rows, two * length])
+        flat(self.forward(BatchTensors::from_batch(batch, device), mode))
     }
 
+    in_stages!(|network, hidden, _, mode| flat(network.of_hidden(hidden, mode)));
+
     of_a_checkpoint!();
+}
+
+/// [B, 2, S] → [B, 2·S]
+fn flat(logits: Tensor<3>) -> Tensor<2> {
+    let [rows, two, length] = logits.dims();
+    logits.reshape([rows, two * length])
 }
 
 impl ModelOf<QuestionAnswerer> {

@@ -2,14 +2,14 @@
 //! similarity that they are to have.
 
 use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{BatchTensors, LoadOptions, Mode, SentenceEncoder};
+use stratoscope_bert::{BatchTensors, Computed, LoadOptions, Mode, Segment, SentenceEncoder};
 use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
 use super::{BertFiles, load};
 use crate::model::ModelOf;
-use crate::network::Network;
+use crate::network::{InStages, Network};
 
 /// BERT that gives each text a vector.
 pub type BertForSentenceEmbedding = ModelOf<SentenceEncoder>;
@@ -23,6 +23,34 @@ impl Network for SentenceEncoder {
             Labels::Absent => self.forward(BatchTensors::from_batch(batch, device), mode),
             _ => self.similarity(BatchTensors::of_pairs(batch, device), mode),
         }
+    }
+
+    fn in_stages() -> InStages {
+        InStages::Chain
+    }
+
+    fn segment(
+        &self,
+        segment: &Segment,
+        before: Option<Tensor<3>>,
+        batch: &Batch,
+        mode: Mode,
+        device: &Device,
+    ) -> Option<Computed> {
+        let is_alone = matches!(batch.labels, Labels::Absent);
+        let texts = match is_alone {
+            true => BatchTensors::from_batch(batch, device),
+            false => BatchTensors::of_pairs(batch, device),
+        };
+        let mask = texts.attention_mask.clone();
+        let hidden = segment.hidden(&self.bert, before, texts, mode);
+        Some(segment.computed(hidden, |hidden| {
+            let vectors = Self::of_hidden(hidden, mask);
+            match is_alone {
+                true => vectors,
+                false => Self::cosines(vectors),
+            }
+        }))
     }
 
     of_a_checkpoint!();

@@ -19,12 +19,18 @@ impl Network for TokenClassifier {
 
     /// S rows of C numbers, in one row for each example.
     fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        let logits = self.forward(BatchTensors::from_batch(batch, device), mode);
-        let [rows, length, classes] = logits.dims();
-        logits.reshape([rows, length * classes])
+        flat(self.forward(BatchTensors::from_batch(batch, device), mode))
     }
 
+    in_stages!(|network, hidden, _, mode| flat(network.of_hidden(hidden, mode)));
+
     of_a_checkpoint!();
+}
+
+/// [B, S, C] → [B, S·C]
+fn flat(logits: Tensor<3>) -> Tensor<2> {
+    let [rows, length, classes] = logits.dims();
+    logits.reshape([rows, length * classes])
 }
 
 impl ModelOf<TokenClassifier> {

@@ -124,14 +124,19 @@ fn strategy(state: &ModelState) -> String {
         None => format!("none, on {backends:?}"),
         Some(strategy) => {
             let shard = replicas.shard().map(|shard| format!(", {shard}"));
+            let pipeline = strategy.pipeline().map(|it| {
+                let stages = it.stages;
+                format!(", {stages} stages, {} micro-batches", it.micro_batches)
+            });
             format!(
-                "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}{}",
+                "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}{}{}",
                 strategy.name(),
                 strategy.servers().len(),
                 strategy.is_asynchronous(),
                 strategy.cross_device_ops(),
                 strategy.variable_partitioner(),
                 shard.unwrap_or_default(),
+                pipeline.unwrap_or_default(),
             )
         }
     }
