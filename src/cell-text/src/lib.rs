@@ -14,6 +14,7 @@ pub mod macro_rules;
 pub mod magic;
 mod nesting;
 mod parsed;
+pub mod program;
 pub mod rewrite;
 pub mod tokens;
 

@@ -33,7 +33,7 @@ use crate::{ParsedCell, Rewriting};
 
 mod deep_stack;
 pub mod items;
-mod shape;
+pub(crate) mod shape;
 pub mod statement;
 mod text;
 pub mod unhandled;

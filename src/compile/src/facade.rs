@@ -23,7 +23,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
-use crate::{compiler, packaged, view};
+use crate::{compiler, packaged, view, wrapper};
 use stratoscope_os::environment;
 
 /// Names the facade or the folder it is in, in place of the one beside this executable.
@@ -57,6 +57,25 @@ impl Facade {
     /// The library.
     pub fn library(&self) -> &Path {
         &self.library
+    }
+
+    /// The library and the folder of its dependencies for programs that are compiled later: not a snapshot, which is gone when no
+    /// kernel uses it, but where the next build replaces them.
+    pub fn of_programs(&self) -> (PathBuf, PathBuf) {
+        if packaged::here().is_some() {
+            return (self.library.clone(), self.dependencies.clone());
+        }
+        let folder = self.view.parent().unwrap_or(&self.view);
+        (folder.join(LIBRARY), folder.join("deps"))
+    }
+
+    /// Makes a folder that such a program's rustc takes for its own: without the shared standard library, which the library holds
+    /// already.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn make_sysroot(&self, folder: &Path) -> io::Result<()> {
+        wrapper::sysroot(&self.sysroot, folder)
     }
 
     /// What a kernel spec records, so that the kernel finds the same facade again.

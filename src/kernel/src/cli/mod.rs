@@ -9,6 +9,7 @@ mod install;
 mod kernelspec;
 mod labextension;
 mod library;
+mod new;
 mod package;
 mod package_installed;
 mod python;
@@ -52,6 +53,8 @@ enum Command {
     Explain(explain::ExplainArguments),
     /// Translate a Python file or notebook into cells
     Translate(translate::TranslateArguments),
+    /// Make a project of cargo from the cells of a notebook
+    New(new::NewArguments),
     /// Compute replicas of a `MultiWorkerMirroredStrategy` for a notebook on another machine
     Worker(worker::WorkerArguments),
     /// Run cells; started by the kernel
@@ -106,6 +109,7 @@ pub fn main() -> ExitCode {
         }
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Translate(arguments) => translate::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Adapters => adapters::run(),
         Command::Worker(arguments) => worker::run(&arguments),
         Command::DefaultDevice { library, parity } => default_device::run(&library, parity),
