@@ -85,6 +85,12 @@ LANES = {
          "notebooks/steps_per_execution.ipynb", "notebooks/sweep.ipynb", "notebooks/token_classification.ipynb",
          "notebooks/webgpu.ipynb", "src/report", "src/strategy/src/placement", "src/evaluation", "src/audit", "src/explain"),
     ),
+    "onnx": Lane(
+        "exported files through onnxruntime",
+        ("test_onnx.py",),
+        ("src/onnx", "src/train/src/model/onnx", "src/train/src/model/sequential", "src/bert/src/family.rs",
+         "src/train/examples/export_onnx.rs", "docs/beyond_notebook.md", "tests/onnx"),
+    ),
     "package": Lane(
         "the wheel: made, installed and uninstalled",
         ("test_package.py",),

@@ -94,6 +94,14 @@ cuda_compiler() {
         printf 'not installed: NVRTC; the tests that need it are skipped\n' >&2
 }
 
+# What checks and runs ONNX files.
+onnx_runtime() {
+    takes onnx || return 0
+    say "onnxruntime into .venv (60 MB)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r tests/onnx/requirements.lock ||
+        printf 'not installed: onnxruntime; the tests that need it are skipped\n' >&2
+}
+
 # Runs a step and records a failure, so that one run reports all failures.
 failed=()
 step() {
@@ -117,7 +125,7 @@ count_skips() {
 }
 
 # The examples that tests of the kernel and of the documents run; `lints` compiles the others, too.
-examples=(all_reduce check encoder_step fine_tune gpu_step losses memory train_step)
+examples=(all_reduce check encoder_step export_onnx fine_tune gpu_step losses memory train_step)
 
 # Unit and integration tests of all crates, but those of `gpu_tests`.
 rust_tests() {
@@ -220,7 +228,7 @@ only() {
     build
     install_kernel
     lanes=("$name")
-    { display_packages && launcher_packages && cuda_compiler; } >"$results/packages.log" 2>&1
+    { display_packages && launcher_packages && cuda_compiler && onnx_runtime; } >"$results/packages.log" 2>&1
     step "${files[*]}" python_tests only "${files[@]}"
 }
 
@@ -251,6 +259,7 @@ step "formatting" cargo fmt --all --check
     network_packages
     make_venv
     cuda_compiler
+    onnx_runtime
 } >"$results/packages.log" 2>&1 &
 packages=$!
 build

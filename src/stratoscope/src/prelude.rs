@@ -52,9 +52,9 @@ pub use stratoscope_train::{
     BertTokenizer, CompileArgs, CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation,
     ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb, Lion, LoadOptions,
     LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, ModelOf,
-    Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, accuracy,
-    answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1,
-    keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
+    OnnxFile, Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge,
+    accuracy, answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match,
+    f1, keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
     spearman, top_k_accuracy, warmup_linear,
 };
 

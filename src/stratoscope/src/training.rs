@@ -8,8 +8,8 @@ use stratoscope_train::{
     Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
-    HalfPrecision, History, LoraReceipt, MemoryPlan, ModelOf, Network, Picture, Predictions,
-    RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
+    HalfPrecision, History, LoraReceipt, MemoryPlan, ModelOf, Network, OnnxFile, Picture,
+    Predictions, RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -134,6 +134,12 @@ impl IntoBundle for Run {
 }
 
 impl IntoBundle for LoraReceipt {
+    fn bundle(&self) -> MimeBundle {
+        plain(self.to_string())
+    }
+}
+
+impl IntoBundle for OnnxFile {
     fn bundle(&self) -> MimeBundle {
         plain(self.to_string())
     }

@@ -97,6 +97,7 @@ pub use mixed_precision::{Policy, global_policy, set_global_policy};
 pub use model::look::{ModelLook, WeakModel, model_in};
 pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
+pub use model::onnx::OnnxFile;
 pub use model::worker::{serve_as_worker, work_at};
 pub use model::{Model, ModelOf};
 pub use network::{

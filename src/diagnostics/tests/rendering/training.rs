@@ -207,6 +207,19 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             call: "explain".into(),
             text: "   ".into(),
         }),
+        example(OnnxOfUnbuiltModel {
+            call: "export_onnx".into(),
+        }),
+        example(OnnxOfUnknownNetwork {
+            call: "export_onnx".into(),
+            model: "Two".into(),
+        }),
+        example(OnnxFileTooLarge {
+            call: "export_onnx".into(),
+            model: "BertForMaskedLM".into(),
+            bytes: "13.0 GiB".into(),
+            in_32_bits: true,
+        }),
         example(ClassWithoutExamples {
             classes: vec!["games".into()],
             dropped: 31,

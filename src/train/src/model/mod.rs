@@ -12,6 +12,7 @@ pub mod held;
 pub mod look;
 pub mod lora;
 mod of;
+pub mod onnx;
 pub mod predict;
 mod receipt;
 mod save;

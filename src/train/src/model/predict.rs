@@ -227,7 +227,7 @@ impl Model {
 }
 
 /// The most tokens of a text that are read: `max_length` of the training, or all that the model takes.
-fn read_length(state: &ModelState) -> usize {
+pub(super) fn read_length(state: &ModelState) -> usize {
     let all = state.files.max_positions().min(LONGEST);
     state.trained_length.unwrap_or(all)
 }

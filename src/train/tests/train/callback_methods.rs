@@ -99,6 +99,15 @@ const METHODS: &[Method] = &[
         assert_eq!(weights(&saved).len(), weights(it).len());
         Ok(())
     }),
+    reads("export_onnx", |it, _| {
+        let folder = TempDir::new().expect("a temporary folder");
+        it.export_onnx(folder.path().join("model.onnx")).map(drop)
+    }),
+    reads("export_onnx_int8", |it, _| {
+        let folder = TempDir::new().expect("a temporary folder");
+        it.export_onnx_int8(folder.path().join("model.onnx"))
+            .map(drop)
+    }),
     reads("tokenizer", |it, _| {
         let _ = it.tokenizer();
         Ok(())

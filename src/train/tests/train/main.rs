@@ -32,6 +32,7 @@ mod multiple_choice;
 mod naive_loop;
 mod on_gpu;
 mod one_output;
+mod onnx;
 mod out_of_memory;
 mod own_losses;
 mod parity;

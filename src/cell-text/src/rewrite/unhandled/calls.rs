@@ -50,6 +50,8 @@ pub const METHODS: &[&str] = &[
     "evaluation_gradients",
     "explain",
     "explain_with",
+    "export_onnx",
+    "export_onnx_int8",
     "fetch",
     "fill",
     "finish",

@@ -149,9 +149,19 @@ pub(super) const MODEL: &[Habit] = &[
         "nothing is uploaded from here: `save_pretrained` writes the folder that Hugging Face's `hf upload` takes",
     ),
     Habit(
-        "export_onnx(..) | to_onnx(..) | export(..) | to_tflite(..) | onnx(..)",
-        "{it}.save_pretrained(\"…\")?",
-        "there is no export; `save_pretrained` writes a model of BERT as the folder that Hugging Face's exporters read",
+        "to_onnx(_) | onnx(_) | save_onnx(_) | onnx_export(_)",
+        "{it}.export_onnx({0})?",
+        "`export_onnx` writes a BERT or a `Sequential` as one file, which onnxruntime runs; `export_onnx_int8` with weights in 8 bits",
+    ),
+    Habit(
+        "to_onnx(..) | onnx(..) | save_onnx(..) | onnx_export(..) | export(..)",
+        "~{it}.export_onnx(\"model.onnx\")?",
+        "`export_onnx` writes a BERT or a `Sequential` as one file, which onnxruntime runs; `export_onnx_int8` with weights in 8 bits",
+    ),
+    Habit(
+        "to_tflite(..) | to_torchscript(..) | to_coreml(..) | to_openvino(..)",
+        "~{it}.export_onnx(\"model.onnx\")?",
+        "the format of other runtimes that is written here is ONNX; `save_pretrained` writes the folder that Hugging Face's exporters read",
     ),
     Habit(
         "to_json() | get_config() | to_yaml()",

@@ -18,8 +18,8 @@ use crate::network::{Activation, IntoActivation};
 /// [`GlobalAveragePooling1D`] or [`Flatten`].
 #[derive(Clone, Debug)]
 pub struct Layer {
-    pub(super) kind: Kind,
-    pub(super) activation: Activation,
+    pub(in crate::model) kind: Kind,
+    pub(in crate::model) activation: Activation,
     pub(super) input_shape: Option<InputShape>,
     pub(super) seed: u64,
     /// What is wrong with it; reported when the model is made.
@@ -28,7 +28,7 @@ pub struct Layer {
 
 /// What a layer does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(in crate::model) enum Kind {
     Dense { units: usize },
     Dropout { rate: f64 },
     Embedding { entries: usize, width: usize },

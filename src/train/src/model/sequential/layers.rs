@@ -106,7 +106,7 @@ impl Layers {
     }
 
     /// The outputs of the last layer that has some of its own.
-    pub(super) fn outputs(&self) -> usize {
+    pub(in crate::model) fn outputs(&self) -> usize {
         let units = self.plan.iter().rev().find_map(|layer| match layer.kind {
             Kind::Dense { units } => Some(units),
             _ => None,
@@ -121,7 +121,7 @@ impl Layers {
     }
 
     /// Keras's names, numbered where a kind occurs more than once: `dense`, `dense_1`.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(in crate::model) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::with_capacity(self.plan.len());
         for (index, layer) in self.plan.iter().enumerate() {
             let name = layer.name();
@@ -195,7 +195,7 @@ impl Layers {
     }
 
     /// The values of its variables, read from the device, by the names of [`Network::parameters`].
-    pub(super) fn values(&self) -> Vec<(String, TensorData)> {
+    pub(in crate::model) fn values(&self) -> Vec<(String, TensorData)> {
         let names = self.names();
         let values = named_values(self).into_iter();
         values
@@ -204,7 +204,7 @@ impl Layers {
     }
 
     /// The layers, and the numbers of a row; `None` until it is built.
-    pub(super) fn described(&self) -> Option<(&[Layer], usize)> {
+    pub(in crate::model) fn described(&self) -> Option<(&[Layer], usize)> {
         Some((&self.plan, self.input?))
     }
 

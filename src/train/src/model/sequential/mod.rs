@@ -35,6 +35,7 @@ use crate::network::{Network, Outputs};
 
 pub use crate::network::{Activation, IntoActivation};
 pub use constructors::{Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D};
+pub(in crate::model) use layer::Kind;
 pub use layer::Layer;
 pub(crate) use layers::FAMILY;
 pub use layers::Layers;
