@@ -48,7 +48,9 @@ COMMANDS = {
     "target/debug/stratoscope uninstall": ("target/debug/stratoscope uninstall", "removed"),
     "stratoscope translate FILE.py": None,  # tests/test_python_cells.py
     "stratoscope translate FILE.ipynb --output translated.ipynb": None,  # tests/test_python_cells.py
-    "stratoscope new classifier --from NOTEBOOK": None,  # tests/test_new_project.py
+    "stratoscope new classifier --from NOTEBOOK": None,  # tests/test_new_project.py, with the two below
+    "cargo run": None,
+    "cargo test": None,
     'python serve.py "simple DNS server" "side-scrolling platform game with a penguin"': None,  # tests/test_onnx.py
     "python compare.py": None,  # tests/test_onnx.py
     "stratoscope run NOTEBOOK": None,  # above, by its path
