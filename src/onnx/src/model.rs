@@ -142,7 +142,7 @@ mod tests {
         Model { graph, metadata }
     }
 
-    fn field<'a>(bytes: &'a [u8], wanted: u64) -> Vec<&'a [u8]> {
+    fn field(bytes: &[u8], wanted: u64) -> Vec<&[u8]> {
         let mut at = 0;
         let number = |at: &mut usize| {
             let mut value = 0;
