@@ -1,6 +1,26 @@
 //! Whether a forward pass is for training or evaluation, and the keys of its dropout masks.
 
+use std::cell::Cell;
+
 use crate::ops::DropoutKey;
+
+thread_local! {
+    /// The rate of every dropout of this thread, where it is not the network's.
+    static RATE: Cell<Option<f64>> = const { Cell::new(None) };
+}
+
+/// Runs a pass on this thread in which every dropout has this rate, whatever the network says; with `None` those of the
+/// network. An adapter without dropout stays without. The masks of equal rates are those of a network with this rate.
+pub fn with_dropout_rate<T>(rate: Option<f64>, pass: impl FnOnce() -> T) -> T {
+    struct Restored(Option<f64>);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            RATE.set(self.0);
+        }
+    }
+    let _restored = Restored(RATE.replace(rate));
+    pass()
+}
 
 /// What a forward pass is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +77,8 @@ impl DropoutSite {
 impl Mode {
     /// The rate and the key of a dropout; `None` if nothing is dropped.
     pub fn dropout(self, rate: f64, site: DropoutSite) -> Option<(f64, DropoutKey)> {
+        let is_given = rate > 0.0 || !matches!(site, DropoutSite::Adapter(_));
+        let rate = RATE.get().filter(|_| is_given).unwrap_or(rate);
         match self {
             Self::Train {
                 seed,
@@ -105,5 +127,26 @@ mod tests {
         assert!(train.dropout(0.1, DropoutSite::Head).is_some());
         assert!(train.dropout(0.0, DropoutSite::Head).is_none());
         assert!(Mode::Eval.dropout(0.1, DropoutSite::Head).is_none());
+    }
+
+    #[test]
+    fn another_rate_is_that_of_all_places_in_a_pass() {
+        let train = Mode::Train {
+            seed: 1,
+            step: 2,
+            replica: 0,
+        };
+        let rate = |own: f64, site| train.dropout(own, site).map(|(rate, _)| rate);
+        with_dropout_rate(Some(0.3), || {
+            assert_eq!(rate(0.1, DropoutSite::Head), Some(0.3));
+            assert_eq!(rate(0.0, DropoutSite::Head), Some(0.3));
+            assert_eq!(rate(0.0, DropoutSite::Adapter(1)), None);
+            assert!(Mode::Eval.dropout(0.1, DropoutSite::Head).is_none());
+            with_dropout_rate(Some(0.0), || {
+                assert_eq!(rate(0.1, DropoutSite::Adapter(1)), None);
+            });
+            with_dropout_rate(None, || assert_eq!(rate(0.1, DropoutSite::Head), Some(0.1)));
+        });
+        assert_eq!(rate(0.1, DropoutSite::Head), Some(0.1));
     }
 }

@@ -53,6 +53,11 @@ impl SelfAttention {
         }
     }
 
+    /// How many heads there are.
+    pub fn heads(&self) -> usize {
+        self.num_attention_heads
+    }
+
     /// # Shapes
     /// hidden_states [B, S, H]; attention_mask [B, S], 1 = token, 0 = padding → [B, S, H]
     pub fn forward(
@@ -78,16 +83,11 @@ impl SelfAttention {
             let (query, key) = (project("query", &self.query), project("key", &self.key));
             let value = project("value", &self.value);
             let attended = ops::attention(query, key, value, heads, attention_mask, dropout);
-            return taps::output(attended);
+            return taps::output_of_heads(heads, attended);
         }
         let layers = layers.map(|layer| (layer.weight.val(), layer.bias.val()));
-        taps::output(ops::self_attention(
-            hidden_states,
-            layers,
-            heads,
-            attention_mask,
-            dropout,
-        ))
+        let attended = ops::self_attention(hidden_states, layers, heads, attention_mask, dropout);
+        taps::output_of_heads(heads, attended)
     }
 
     /// What the fused operation does not keep: `query`, `key`, `value`, each [B, S, H], and the `probabilities` before

@@ -1,4 +1,4 @@
-//! Looking at what layers compute, without changing it.
+//! Looking at what layers compute, and changing it where somebody asks for that ([`Changes`]).
 //!
 //! Each layer says by which part of the checkpoint's keys it is known ([`within`]) and hands out what it has
 //! computed ([`output`]). Outside of [`Taps::during`] both do nothing but read one thread-local flag, so that a pass
@@ -24,6 +24,7 @@
 //! assert_eq!(*seen.lock().expect("no panic"), [("encoder".to_owned(), vec![2, 3])]);
 //! ```
 
+mod change;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -32,21 +33,26 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+pub use change::{
+    Activations, Change, Changes, EMBEDDINGS, NewValue, Number, Selection, is_named, of_heads,
+    of_layer,
+};
 pub use watch::{Operation, Sighting, begin, gradient_of};
 
 use watch::Watch;
 
 thread_local! {
-    /// Whether this thread has taps: the one thing that a pass without taps looks at.
+    /// Whether this thread has taps or changes: the one thing that a pass without them looks at.
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
     /// Whether they look at single operations.
     static BY_OPERATION: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// The taps of a pass, and where the pass is.
+/// The taps and changes of a pass, and where the pass is.
 struct Current {
-    taps: Taps,
+    taps: Option<Taps>,
+    changes: Option<Changes>,
     /// `bert.encoder.layer.3`
     path: String,
 }
@@ -99,26 +105,34 @@ impl Taps {
         }
     }
 
-    /// Runs a pass on this thread with these taps.
+    /// Runs a pass on this thread with these taps. Changes that the thread has stay in force.
     pub fn during<T>(&self, pass: impl FnOnce() -> T) -> T {
-        struct Restored(Option<Current>, bool, bool);
-        impl Drop for Restored {
-            fn drop(&mut self) {
-                CURRENT.replace(self.0.take());
-                ACTIVE.set(self.1);
-                BY_OPERATION.set(self.2);
-            }
-        }
+        let changes = CURRENT.with_borrow(|current| current.as_ref()?.changes.clone());
         let current = Current {
-            taps: self.clone(),
+            taps: Some(self.clone()),
+            changes,
             path: String::new(),
         };
-        let by_operation = self.watch().is_some_and(Watch::is_by_operation);
-        let before = CURRENT.replace(Some(current));
-        let by_operation = BY_OPERATION.replace(by_operation);
-        let _restored = Restored(before, ACTIVE.replace(true), by_operation);
-        pass()
+        run_with(current, pass)
     }
+}
+
+/// Runs a pass on this thread with these taps and changes.
+fn run_with<T>(current: Current, pass: impl FnOnce() -> T) -> T {
+    struct Restored(Option<Current>, bool, bool);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            CURRENT.replace(self.0.take());
+            ACTIVE.set(self.1);
+            BY_OPERATION.set(self.2);
+        }
+    }
+    let watch = current.taps.as_ref().and_then(Taps::watch);
+    let by_operation = watch.is_some_and(Watch::is_by_operation);
+    let before = CURRENT.replace(Some(current));
+    let by_operation = BY_OPERATION.replace(by_operation);
+    let _restored = Restored(before, ACTIVE.replace(true), by_operation);
+    pass()
 }
 
 impl fmt::Debug for Taps {
@@ -145,9 +159,15 @@ pub fn within_layer<T>(number: usize, work: impl FnOnce() -> T) -> T {
 
 /// Hands out the output of the part that is running, and returns it.
 pub fn output<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    output_of_heads(1, x)
+}
+
+/// [`output`] of a part whose last dimension is that of so many heads, side by side.
+pub fn output_of_heads<const D: usize>(heads: usize, x: Tensor<D>) -> Tensor<D> {
     if !ACTIVE.get() {
         return x;
     }
+    let x = change::changed(heads, x);
     match watch::here(None) {
         Some(place) => place.sees(None, x),
         None => {
@@ -229,10 +249,11 @@ fn hand_out<const D: usize>(name: Option<&str>, x: impl FnOnce() -> Tensor<D>) {
             Some(name) => joined(&current.path, &name),
             None => current.path.clone(),
         };
-        let Inner::Outputs { wants, .. } = &*current.taps.0 else {
+        let taps = current.taps.as_ref()?;
+        let Inner::Outputs { wants, .. } = &*taps.0 else {
             return None;
         };
-        wants(&name).then(|| (name, current.taps.clone()))
+        wants(&name).then(|| (name, taps.clone()))
     });
     let Some((name, taps)) = wanted else { return };
     let x = x();

@@ -1,5 +1,6 @@
 //! A text as words, and which tokens belong to which word.
 
+use std::fmt;
 use std::ops::Range;
 
 use stratoscope_bert::BertTokenizer;
@@ -14,6 +15,17 @@ pub struct ExplainedText {
     pub text: String,
     /// The second text of a pair.
     pub pair: Option<String>,
+}
+
+impl fmt::Display for ExplainedText {
+    /// Both texts of a pair with a bar between them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match &self.pair {
+            Some(pair) => write!(f, " | {pair}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl From<&str> for ExplainedText {

@@ -78,6 +78,17 @@ impl View {
         self.network.forward_all(batch, Mode::Eval);
     }
 
+    /// How many layers the encoder has.
+    pub(crate) fn layers(&self) -> usize {
+        self.network.bert.encoder.layer.len()
+    }
+
+    /// How many attention heads each of them has.
+    pub(crate) fn heads(&self) -> usize {
+        let first = self.network.bert.encoder.layer.first();
+        first.map_or(0, |layer| layer.attention.self_attention.heads())
+    }
+
     /// The id that stands for a word that is hidden.
     pub(crate) fn hidden_id(&self) -> u32 {
         self.tokenizer

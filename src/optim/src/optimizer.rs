@@ -60,6 +60,26 @@ impl Optimizer {
         self.rule.as_rule().weight_decay()
     }
 
+    /// Whether it is one with a weight decay.
+    pub fn offers_weight_decay(&self) -> bool {
+        match self.rule {
+            UpdateRule::Adam(_) => self.name == "AdamW" || self.weight_decay() != 0.0,
+            UpdateRule::Lion(_) | UpdateRule::Lamb(_) | UpdateRule::Adafactor(_) => true,
+            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => false,
+        }
+    }
+
+    /// Sets the decay of the variables that are not excluded; of an optimizer without decay nothing changes.
+    pub fn set_weight_decay(&mut self, decay: f64) {
+        match &mut self.rule {
+            UpdateRule::Adam(rule) => rule.weight_decay = decay,
+            UpdateRule::Lion(rule) => rule.weight_decay = decay,
+            UpdateRule::Lamb(rule) => rule.weight_decay = decay,
+            UpdateRule::Adafactor(rule) => rule.weight_decay = decay,
+            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => {}
+        }
+    }
+
     /// Whether weight decay leaves this variable alone.
     pub fn excludes(&self, variable: &NamedParameter) -> bool {
         self.decay_exclusion.excludes(variable)

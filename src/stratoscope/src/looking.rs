@@ -2,11 +2,11 @@
 
 use stratoscope_audit::{Audit, EmbeddingMap, Findings, NearDuplicates, Slices};
 use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswers};
-use stratoscope_explain::{Counterfactual, Explanation, OutOfFold};
+use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
 use stratoscope_strategy::{ScalingPrediction, StepInWords};
 use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, PipelineReport, RankedExamples,
-    TensorStatistics, UpdateRatios, Why,
+    TensorStatistics, UpdateRatios, WhatIf, Why,
 };
 
 use crate::display::cards;
@@ -16,6 +16,7 @@ cards!(
     AttentionMap,
     Audit,
     BatchView,
+    ChangedPredictions,
     ConfusionMatrix,
     Counterfactual,
     DataMap,
@@ -26,6 +27,7 @@ cards!(
     Hindsight,
     NearDuplicates,
     OutOfFold,
+    PatchMap,
     PipelineReport,
     RankedExamples,
     ScalingPrediction,
@@ -35,6 +37,7 @@ cards!(
     Sweep,
     TensorStatistics,
     UpdateRatios,
+    WhatIf,
     Why,
     WrongAnswers,
 );

@@ -70,8 +70,8 @@ pub use stratoscope_train::{Comparison, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
-    LayerRatios, PipelineReport, Probe, RankedExamples, Statistics, TensorStatistics, UpdateRatios,
-    Why, operation, tap,
+    Interventions, LayerRatios, PipelineReport, Probe, RankedExamples, Statistics,
+    TensorStatistics, UpdateRatios, WhatIf, Why, operation, tap,
 };
 
 // How sure a result is: assessments, several seeds, settings.
@@ -85,8 +85,8 @@ pub use stratoscope_audit::{
     near_duplicates,
 };
 pub use stratoscope_explain::{
-    AuditData, Counterfactual, ExplainOptions, ExplainPredictions, Explanation, OutOfFold,
-    out_of_fold,
+    AuditData, ChangedPredictions, Counterfactual, ExplainOptions, ExplainPredictions, Explanation,
+    InterveneOnActivations, OutOfFold, PatchMap, out_of_fold,
 };
 
 // Callbacks, and data files with custom columns.

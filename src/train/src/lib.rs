@@ -87,6 +87,7 @@ pub use callbacks::{
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
 pub use history::{Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
+pub use inspect::StepEffects;
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
     LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss, SparseCategoricalCrossentropy,
@@ -128,6 +129,9 @@ pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::handle::Run;
 pub use run::rewind::Rewound;
+pub use run::what_if::{
+    ChosenGradients, ChosenWeights, Interventions, IntoWrittenLabel, WhatIf, WrittenLabel,
+};
 pub use schedule::{
     BertWarmup, CosineDecay, ExponentialDecay, IntoSchedule, PolynomialDecay, RatePlan, Schedule,
     WarmupLinear, bert_warmup, constant, warmup_linear,

@@ -86,7 +86,7 @@ pub(super) fn here(name: Option<&str>) -> Option<Place> {
             Some(name) => joined(&current.path, &name),
             None => current.path.clone(),
         };
-        Some(current.taps.watch()?.place(layer, None))
+        Some(current.taps.as_ref()?.watch()?.place(layer, None))
     })
 }
 
@@ -160,7 +160,8 @@ pub fn begin(name: &str) -> Operation {
 fn begun(name: &str) -> Option<Place> {
     CURRENT.with_borrow(|current| {
         let current = current.as_ref()?;
-        let watch = current.taps.watch().filter(|it| it.is_by_operation())?;
+        let watch = current.taps.as_ref()?.watch();
+        let watch = watch.filter(|it| it.is_by_operation())?;
         Some(watch.place(current.path.clone(), Some(name.to_owned())))
     })
 }
@@ -189,7 +190,7 @@ impl Operation {
 /// [`Taps::during`](super::Taps::during), with the tensor that the pass then uses.
 pub fn gradient_of<const D: usize>(name: &str, parameter: Tensor<D>) -> Tensor<D> {
     let place = CURRENT.with_borrow(|current| {
-        let watch = current.as_ref()?.taps.watch()?;
+        let watch = current.as_ref()?.taps.as_ref()?.watch()?;
         Some(watch.place(name.to_owned(), None))
     });
     match place {

@@ -207,6 +207,32 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             call: "explain".into(),
             text: "   ".into(),
         }),
+        example(NothingToChange {
+            call: "what_if".into(),
+            what: "head".into(),
+            given: "99".into(),
+            expects: "a head, 0 to 11".into(),
+            similar: Vec::new(),
+        }),
+        example(ChangeNotFinite {
+            call: "what_if".into(),
+            what: "loss".into(),
+            value: f64::INFINITY,
+            changes: vec!["weights `classifier.weight` × 1e30".into()],
+        }),
+        example(StepHasPassed {
+            step: 1,
+            coming: Some(2),
+        }),
+        example(ChangeNotByWorkers {
+            call: "what_if".into(),
+            changes: vec!["gradients `classifier.*` × 0".into()],
+        }),
+        example(TextsNotAligned {
+            call: "attribution_patching".into(),
+            tokens: (5, 7),
+            texts: ("a chess game".into(), "a very small mail server".into()),
+        }),
         example(OnnxOfUnbuiltModel {
             call: "export_onnx".into(),
         }),

@@ -14,7 +14,7 @@ const LETTER: f64 = 6.6;
 const FILLED: f64 = 0.6;
 const ON_FILLED: &str = " style=\"fill:#ffffff\"";
 
-/// A grid of cells. Each cell is filled by its share between 0 and 1.
+/// A grid of cells. Each cell is filled by its share between 0 and 1, in another color by one between −1 and 0.
 pub struct Grid<'a> {
     /// The names of the rows, on the left.
     pub rows: &'a [String],
@@ -57,12 +57,12 @@ impl Grid<'_> {
                     body,
                     "<rect x=\"{x:.0}\" y=\"{y:.0}\" width=\"{side}\" height=\"{side}\" fill=\"{}\" \
                      fill-opacity=\"{:.2}\" stroke=\"{INK}\" stroke-opacity=\"0.25\"><title>{}</title></rect>",
-                    SERIES[0],
-                    share.clamp(0.0, 1.0),
+                    if share < 0.0 { SERIES[1] } else { SERIES[0] },
+                    share.abs().min(1.0),
                     attribute(&format!("{name} → {other}: {words}"))
                 );
                 if self.has_texts {
-                    let ink = if share > FILLED { ON_FILLED } else { "" };
+                    let ink = if share.abs() > FILLED { ON_FILLED } else { "" };
                     let more = format!("{CENTERED}{ink}");
                     text(&mut body, (x + side / 2.0, middle), SIZE, &more, &words);
                 }

@@ -122,7 +122,7 @@ impl Inspection<'_> {
     }
 
     /// The batch of an example of the coming step: its index, and the example's place in it.
-    fn find(&self, example: usize) -> Option<(usize, &Batch, usize)> {
+    pub(crate) fn find(&self, example: usize) -> Option<(usize, &Batch, usize)> {
         let mut first = 0;
         for (index, batch) in self.batches.iter().enumerate() {
             if example < first + batch.size() {

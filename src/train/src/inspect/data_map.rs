@@ -7,6 +7,7 @@ use stratoscope_data::Encoded;
 use super::examples::features_text;
 use crate::network::Files;
 use crate::report::inspection::{DataMap, MappedExample};
+use crate::step::changed::StepChange;
 use crate::step::forward::BatchOutputs;
 use crate::step::head::{Head, most_probable};
 
@@ -138,8 +139,13 @@ impl ExampleLog {
     }
 }
 
-/// The map of a data set by what was recorded.
-pub(crate) fn data_map(log: &ExampleLog, data: &Encoded, files: &dyn Files, head: Head) -> DataMap {
+/// The map of a data set by what was recorded, with the labels that a run has changed.
+pub(crate) fn data_map(
+    log: &ExampleLog,
+    (data, changes): (&Encoded, Option<&StepChange>),
+    files: &dyn Files,
+    head: Head,
+) -> DataMap {
     let names = head.label_names(files);
     let name = |class: usize| {
         names
@@ -155,7 +161,8 @@ pub(crate) fn data_map(log: &ExampleLog, data: &Encoded, files: &dyn Files, head
             continue;
         };
         let said = log.of_row(encoded.index);
-        let labels = stratoscope_data::Labels::of(encoded.label);
+        let changed = changes.and_then(|changes| changes.label(encoded.index));
+        let labels = stratoscope_data::Labels::of(changed.or(encoded.label));
         let (Some(class), false) = (head.class(&labels, 0), said.is_empty()) else {
             continue;
         };

@@ -8,6 +8,7 @@
 mod attention;
 mod coming;
 mod data_map;
+mod effects;
 mod examples;
 mod hindsight;
 mod outputs;
@@ -18,5 +19,7 @@ mod why;
 
 pub(crate) use coming::Inspection;
 pub(crate) use data_map::{ExampleLog, SAVED_BYTES, data_map};
+pub(crate) use effects::KnownOutput;
+pub use effects::StepEffects;
 pub(crate) use ranking::{Ranking, ranked};
 pub(crate) use why::WORTH_A_LOOK;

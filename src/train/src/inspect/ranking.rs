@@ -9,6 +9,7 @@ use super::Inspection;
 use super::examples::Reading;
 
 use crate::report::inspection::{ExampleView, RankedExamples};
+use crate::step::changed::StepChange;
 
 /// Examples that are evaluated; of more, a random sample.
 const MOST_EVALUATED: usize = 4096;
@@ -24,14 +25,14 @@ pub(crate) enum Ranking {
     Best,
 }
 
-/// The `count` examples of `data` with the highest or the lowest loss, without dropout. A loss that is not a number is
+/// The `count` examples of `data`, with the labels and weights that a run has changed, with the highest or the lowest loss, without dropout. A loss that is not a number is
 /// worse than any. Examples of equal loss are in the order of their rows.
 ///
 /// # Errors
 /// SC0520 if it is interrupted, SC0907 if a device fails.
 pub(crate) fn ranked(
     coming: &Inspection<'_>,
-    data: &Split,
+    (data, changes): (&Split, Option<&StepChange>),
     batch_size: usize,
     (ranking, count): (Ranking, usize),
 ) -> Result<RankedExamples> {
@@ -57,6 +58,8 @@ pub(crate) fn ranked(
             0 => break,
             size => batch.slice(0..size),
         };
+        let changed = changes.and_then(|changes| changes.batch(&batch));
+        let batch = changed.unwrap_or(batch);
         done += batch.size();
         is_weighted |= batch.weights.is_some();
         let outputs = coming.outputs(0, &batch, false, &[], "worst")?;

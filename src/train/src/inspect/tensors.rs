@@ -17,7 +17,7 @@ use crate::step::exchange::{ExchangeMode, Exchanged};
 use crate::step::forward::interrupted;
 
 /// Statistics by variable.
-type ById = HashMap<ParamId, Statistics>;
+pub(super) type ById = HashMap<ParamId, Statistics>;
 
 /// The elements of a tensor, on the host.
 pub(super) fn statistics(elements: Tensor<1>) -> Statistics {
@@ -72,7 +72,7 @@ fn of_gradients<M: Module>(module: &M, gradients: &GradientsParams) -> ById {
 }
 
 /// The differences of two modules of the same variables, where any element differs in its bits or is not finite.
-fn of_differences<M: Module>(before: &M, after: &M) -> ById {
+pub(super) fn of_differences<M: Module>(before: &M, after: &M) -> ById {
     let mut old: HashMap<ParamId, Tensor<1>> = HashMap::new();
     values(before, |id, elements| {
         old.insert(id, elements);
@@ -87,7 +87,7 @@ fn of_differences<M: Module>(before: &M, after: &M) -> ById {
 }
 
 /// Adds up parts of the same variables.
-fn merged(parts: Vec<ById>) -> ById {
+pub(super) fn merged(parts: Vec<ById>) -> ById {
     let mut parts = parts.into_iter();
     let mut sum = parts.next().unwrap_or_default();
     for part in parts {
@@ -119,7 +119,7 @@ fn rows(records: &[VariableRecord], mut all: ById, by_replica: &[ById]) -> Vec<T
 }
 
 impl Inspection<'_> {
-    fn computed(&self, call: &str) -> Result<Vec<GradientsParams>> {
+    pub(super) fn computed(&self, call: &str) -> Result<Vec<GradientsParams>> {
         let stop = interrupt::at_once();
         let shares = self.shares();
         let gradients = (self.step).coming_gradients(
@@ -150,7 +150,8 @@ impl Inspection<'_> {
                 .map(|own| of_gradients(replicas.structure(), own)))
             .collect(),
         };
-        let reduced = (self.step).coming_exchange(own, ExchangeMode::AllReduce, &shares)?;
+        let reduced =
+            (self.step).coming_exchange(own, ExchangeMode::AllReduce, self.settings, &shares)?;
         let norm = reduced.norm();
         let mean = reduced.gradients.first();
         let mean = mean
@@ -250,7 +251,7 @@ impl Inspection<'_> {
         let (step, replicas) = (self.step, &self.step.replicas);
         let (mode, shares) = (self.settings.exchange, self.shares());
         let own = self.computed("updates")?;
-        let exchanged = step.coming_exchange(own, mode, &shares)?;
+        let exchanged = step.coming_exchange(own, mode, self.settings, &shares)?;
         let mut notes = self.update_notes(&exchanged);
         let after = step.coming_modules(exchanged, mode, self.settings);
         let before = replicas.modules();

@@ -151,6 +151,8 @@ fn of_batch(
         // What a loop by hand gets are the gradients themselves.
         scale: 1.0,
         recompute: false,
+        dropout_rate: None,
+        activations: None,
     };
     let shares = batch.shares(replicas.len());
     let stop = interrupt::at_once();

@@ -20,6 +20,7 @@ use crate::run::handle::Run;
 use crate::run::loop_state::Pause;
 use crate::run::run_state::{ComingBatch, RunState};
 use crate::run::state::ModelState;
+use crate::run::what_if::{OneStep, WeightChange};
 use crate::schedule::{Schedule, short};
 
 /// Another learning rate: [`pin`], [`scale`].
@@ -62,6 +63,16 @@ pub(crate) enum Change {
     Hold(Vec<Layer>),
     /// A layer that is trained from here on.
     Release(Layer),
+    /// The epoch and the first batch of an optimizer step, and what is changed about it.
+    OneStep(u64, u64, OneStep),
+    /// Labels and weights of rows of the training data.
+    Rows(OneStep),
+    /// Other values of variables.
+    Weights(Vec<WeightChange>),
+    /// The rate of every dropout.
+    Dropout(Bits),
+    /// What weight decay multiplies the weights with, beside the rate.
+    WeightDecay(Bits),
 }
 
 /// A layer of the network, by the names of variables.
@@ -142,6 +153,18 @@ impl Dated {
             }
             Change::Hold(layers) => format!("{} layers frozen at first", layers.len()),
             Change::Release(layer) => format!("{} trained from here on", layer.name),
+            Change::OneStep(_, _, change) => {
+                format!("in the next step alone: {}", change.lines().join("; "))
+            }
+            Change::Rows(change) => format!("{} from here on", change.lines().join("; ")),
+            Change::Weights(all) => {
+                let all: Vec<String> = all.iter().map(WeightChange::line).collect();
+                all.join("; ")
+            }
+            Change::Dropout(rate) => format!("dropout {} from here on", f64::from(*rate)),
+            Change::WeightDecay(decay) => {
+                format!("weight decay {} from here on", f64::from(*decay))
+            }
         };
         Edit {
             step: self.step,
@@ -229,12 +252,12 @@ impl Run {
         })
     }
 
-    fn edited(&self, change: Change) -> Result<Edit> {
+    pub(super) fn edited(&self, change: Change) -> Result<Edit> {
         self.with("edit", |lease, run| run.edit(lease, change))
     }
 }
 
-fn bad(
+pub(super) fn bad(
     call: &str,
     given: impl ToString,
     expects: &str,
@@ -278,13 +301,22 @@ impl RunState<'_> {
     pub(super) fn take_over(&mut self, state: &mut ModelState, edits: Vec<Dated>) -> Result<()> {
         let made = edits
             .iter()
-            .try_for_each(|dated| self.make(state, &dated.change));
+            .try_for_each(|dated| self.make_held(state, &dated.change));
         self.edits = edits;
         if made.is_err() && self.plan.resume && self.plan.resume_from.is_none() {
             // The first error is the one to tell.
             let _ = self.end(state, Ok(Pause::Interrupted));
         }
         made
+    }
+
+    /// Makes a change once more that the state of the model has already, as one that a snapshot holds: what is changed
+    /// about the run. Of a frozen variable this is to no effect.
+    pub(crate) fn make_held(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
+        match change {
+            Change::Weights(_) => Ok(()),
+            change => self.make(state, change),
+        }
     }
 
     /// Makes a change, for the first time or once more. After an error nothing has changed.
@@ -324,6 +356,21 @@ impl RunState<'_> {
             Change::Parts(most) => self.part = Some(usize::try_from(*most).unwrap_or(usize::MAX)),
             Change::Hold(layers) => state.train_layers(layers, false),
             Change::Release(layer) => state.train_layers(std::slice::from_ref(layer), true),
+            Change::OneStep(epoch, batch, change) => {
+                let (epoch, batch) = (*epoch, *batch);
+                let own = self.step_changes.entry(BatchPosition { epoch, batch });
+                Arc::make_mut(own.or_default()).add(change.of(state));
+            }
+            Change::Rows(change) => self.change_rows(change.of(state)),
+            Change::Weights(all) => {
+                let weights = WeightChange::of(all, state);
+                (state.step).change_weights(weights, self.settings.exchange)?;
+            }
+            Change::Dropout(rate) => self.settings.dropout = Some((*rate).into()),
+            Change::WeightDecay(decay) => {
+                let compiled = Arc::make_mut(&mut self.settings.compiled);
+                compiled.optimizer.set_weight_decay((*decay).into());
+            }
         }
         Ok(())
     }
@@ -337,6 +384,8 @@ impl RunState<'_> {
         self.edits = kept;
         self.settings = self.base.clone();
         self.skipped.clear();
+        self.step_changes.clear();
+        self.row_changes = None;
         self.forget_batch_changes();
         self.part = None;
         let dropped: Vec<Dated> = dropped;

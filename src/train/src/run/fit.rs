@@ -7,7 +7,7 @@
 //!
 //! A call that trains has the model's state until it returns, and lends it to its callbacks (`lease`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use stratoscope_data::{Data, Split};
 use stratoscope_diagnostics::rules::{CallbackPerExecution, RecomputeUnsupported};
@@ -286,6 +286,8 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         settings: ready.settings,
         edits: Vec::new(),
         skipped: HashSet::new(),
+        step_changes: HashMap::new(),
+        row_changes: None,
         batch_plan,
         shape: ready.shape,
         part: None,

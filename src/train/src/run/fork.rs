@@ -113,6 +113,8 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
         base: run.base.clone(),
         edits: run.edits.clone(),
         skipped: run.skipped.clone(),
+        step_changes: run.step_changes.clone(),
+        row_changes: run.row_changes.clone(),
         batch_plan: run.batch_plan.clone(),
         shape: run.shape,
         part: run.part,

@@ -18,6 +18,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use stratoscope_data::Data;
@@ -46,7 +47,7 @@ pub(crate) mod look;
 
 /// A run of `start!`.
 pub struct Run {
-    owned: Box<Owned>,
+    pub(crate) owned: Rc<Owned>,
 }
 
 /// What a handle holds.
@@ -83,7 +84,7 @@ impl Run {
 
     pub(crate) fn holding(owned: Owned) -> Self {
         Self {
-            owned: Box::new(owned),
+            owned: Rc::new(owned),
         }
     }
 

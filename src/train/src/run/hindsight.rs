@@ -190,7 +190,7 @@ fn put_back(lease: &mut Lease<'_>, run: &mut RunState<'static>, aside: &Aside) -
     run.unmake_after(0);
     let mut outcome = Ok(());
     for dated in &aside.edits {
-        let made = run.make(lease, &dated.change);
+        let made = run.make_held(lease, &dated.change);
         outcome = outcome.and(made);
     }
     run.edits.clone_from(&aside.edits);
@@ -210,8 +210,7 @@ fn looked(
     snapshot.restore(&mut lease.step, &mut run.progress)?;
     let mut made = 0;
     while made < snapshot.edits {
-        // Of a change that the snapshot holds this is once more to no effect.
-        run.make(lease, &aside.edits[made].change)?;
+        run.make_held(lease, &aside.edits[made].change)?;
         made += 1;
     }
     let mut found = Found::default();

@@ -14,6 +14,7 @@ use crate::run::batch_plan::BatchPosition;
 use crate::run::lease::Lease;
 use crate::run::progress::Execution;
 use crate::run::run_state::RunState;
+use crate::step::changed::StepChange;
 use crate::step::failures::guarded;
 use crate::step::finite::{NonFinite, first_non_finite, weights_are_finite};
 use crate::step::forward::{BatchOutputs, PREFETCHED};
@@ -127,6 +128,19 @@ impl LoopState<'_, '_, '_> {
             batch: group.start,
         };
         self.run.skipped.contains(&begin)
+    }
+
+    /// What the user has changed about the step of this batch is in force from here on. Returns the batch with other labels
+    /// and weights, where it has any.
+    pub(super) fn changed(&mut self, group: &Range<u64>, batch: &Batch) -> Option<Batch> {
+        let run = &mut *self.run;
+        let is_step_changed = !run.step_changes.is_empty() || run.settings.change.is_some();
+        if !is_step_changed && run.row_changes.is_none() {
+            return None;
+        }
+        run.settings.change = run.step_change(run.progress.epoch, group.start);
+        let changes = run.row_changes.iter().chain(&run.settings.change);
+        StepChange::batch_by_all(changes, batch)
     }
 
     /// Goes past a batch. Later batches have the dropout masks that they would have had.

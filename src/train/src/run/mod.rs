@@ -10,7 +10,7 @@
 //! `memory` what a step needs, `between_epochs` what happens between two epochs, `watch` what looks wrong.
 //!
 //! `breakpoints` are the conditions under which a run stops, `edits` and `batch_changes` the changes that a user makes,
-//! `variables_by_prefix` the variables that such a change names, `fork` a second run from a place. `rewind` turns back to a
+//! `variables_by_prefix` the variables that such a change names, `fork` a second run from a place, `what_if` what a step would do with a change. `rewind` turns back to a
 //! `snapshot` and `hindsight` looks back from one; both make steps again by `replay`. A `checkpoint` is a snapshot on disk.
 
 mod auto_batch_size;
@@ -36,8 +36,10 @@ pub(crate) mod memory;
 mod parts;
 pub(crate) mod pipeline;
 pub(crate) mod progress;
+pub mod regularization;
 mod replay;
 pub mod rewind;
+pub mod row_changes;
 pub(crate) mod run_state;
 pub(crate) mod snapshot;
 pub(crate) mod state;
@@ -46,3 +48,4 @@ pub(crate) mod training_loop;
 mod unfreezing;
 mod variables_by_prefix;
 pub(crate) mod watch;
+pub mod what_if;

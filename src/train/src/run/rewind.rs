@@ -259,8 +259,10 @@ fn remade(
                 return Ok(pause);
             }
         }
-        // Of a change that the snapshot holds, such as a frozen variable, this is once more to no effect.
-        run.make(lease, &dated.change)?;
+        match index < made {
+            true => run.make_held(lease, &dated.change)?,
+            false => run.make(lease, &dated.change)?,
+        }
         run.progress.history.edits.push(dated.listed());
         run.edits.extend(left.pop_front());
         index += 1;

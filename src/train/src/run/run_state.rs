@@ -4,7 +4,7 @@
 //! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` ([`Run`](super::handle::Run)) as often
 //! as its user likes. With `'a = 'static` it outlives the cell that made it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use crate::run::loop_state::Pause;
 use crate::run::progress::{Progress, SavedRun, Signature};
 use crate::run::state::ModelState;
 use crate::step::StepSettings;
+use crate::step::changed::StepChange;
 
 /// All of a run but the model's own state.
 pub(crate) struct RunState<'a> {
@@ -42,8 +43,12 @@ pub(crate) struct RunState<'a> {
     pub edits: Vec<Dated>,
     /// The first batches of the steps that are left out.
     pub skipped: HashSet<BatchPosition>,
+    /// What is changed about steps, by their first batches.
+    pub step_changes: HashMap<BatchPosition, Arc<StepChange>>,
     /// Which examples each batch has, and which batches make a step.
     pub batch_plan: BatchPlan,
+    /// Other labels and weights of rows, from the step of the change on.
+    pub row_changes: Option<Arc<StepChange>>,
     /// As it was planned at the begin; executions and exchanges are what they were.
     pub shape: Shape,
     /// The most examples of a batch that are computed at once; `None`: all.
@@ -95,6 +100,8 @@ pub(crate) struct ComingStep {
     pub number: u64,
     /// One, or with `gradient_accumulation_steps` several; those that are computed in parts are several each.
     pub batches: Vec<Batch>,
+    /// Those of the run, with what is changed about the step.
+    pub settings: StepSettings,
 }
 
 impl RunState<'_> {
@@ -153,11 +160,25 @@ impl RunState<'_> {
         let rest = self.batch_plan.batches_from(epoch, batch)?;
         let count = (group.end - batch) as usize;
         let batches: Vec<Batch> = rest.take(count).collect::<Result<_>>()?;
-        let parts = batches.into_iter().flat_map(|batch| self.in_parts(batch));
+        let change = self.step_change(epoch, group.start);
+        let changes = || self.row_changes.iter().chain(&change);
+        let changed = |batch: Batch| StepChange::batch_by_all(changes(), &batch).unwrap_or(batch);
+        let batches = batches.into_iter().map(changed);
+        let parts = batches.flat_map(|batch| self.in_parts(batch));
         Ok(Some(ComingStep {
             number: self.first_mask(state.step.batches + left_out),
             batches: parts.collect(),
+            settings: StepSettings {
+                change: change.clone(),
+                ..self.settings.clone()
+            },
         }))
+    }
+
+    /// What is changed about the step that begins with this batch.
+    pub(crate) fn step_change(&self, epoch: u64, batch: u64) -> Option<Arc<StepChange>> {
+        let position = BatchPosition { epoch, batch };
+        self.step_changes.get(&position).cloned()
     }
 
     /// A look at the model before a step of this run, which is only read.
@@ -168,7 +189,7 @@ impl RunState<'_> {
     ) -> Inspection<'i> {
         Inspection {
             step: &model.step,
-            settings: &self.settings,
+            settings: &coming.settings,
             files: &*model.files,
             first_batch: coming.number,
             batches: &coming.batches,

@@ -373,6 +373,8 @@ impl ModelState {
             rate_factor: 1.0,
             recompute: false,
             measures_updates: true,
+            dropout: None,
+            change: None,
             compiled: Arc::clone(compiled),
         })
     }

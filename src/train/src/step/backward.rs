@@ -6,6 +6,7 @@ use burn::tensor::Device;
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::{Precision, Stop};
 use stratoscope_bert::recompute::{Recorded, Shards};
+use stratoscope_bert::taps::Change;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
@@ -31,6 +32,10 @@ pub(crate) struct Pass {
     pub scale: f64,
     /// Whether layers are computed once more in the backward pass, where the network can (`Network::can_recompute`).
     pub recompute: bool,
+    /// The rate of every dropout, where it is not the network's.
+    pub dropout_rate: Option<f64>,
+    /// What becomes of the outputs of layers; `None`: what they are.
+    pub activations: Option<Arc<[Change]>>,
 }
 
 /// Whether layers drop numbers, and by which random numbers.
@@ -120,7 +125,7 @@ pub(super) fn forward_backward_of(
                 shards: shards.clone(),
                 alone,
             };
-            let outputs = own.run(&mut accumulated, &stop);
+            let outputs = pass.around(&part, || own.run(&mut accumulated, &stop));
             let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
             (accumulated, outputs)
         };

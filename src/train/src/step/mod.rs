@@ -15,10 +15,11 @@
 //!
 //! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
 //! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `failures` names what devices that fail say, `preview` is the step that
-//! would come, without making it, and `head` says what outputs mean.
+//! would come, without making it, `changed` what a user has changed about one step, and `head` says what outputs mean.
 
 pub(crate) mod accumulated;
 pub(crate) mod backward;
+pub(crate) mod changed;
 pub(crate) mod evaluation;
 pub(crate) mod exchange;
 pub(crate) mod failures;
@@ -30,7 +31,7 @@ pub(crate) mod loss_scale;
 mod pipeline;
 pub mod precision;
 pub(crate) mod preview;
-mod ratio;
+pub(crate) mod ratio;
 mod saved;
 mod state;
 pub(crate) mod traced;

@@ -23,6 +23,7 @@ use crate::optimizer::{OptimizerState, Update, apply, global_norm};
 impl StepState {
     /// How a batch of the coming step is run that has this number in the run.
     pub(super) fn coming_pass(&self, settings: &StepSettings, number: u64) -> Pass {
+        let change = settings.change.as_ref();
         Pass {
             loss: settings.loss,
             class_weights: settings.class_weights.clone(),
@@ -33,6 +34,8 @@ impl StepState {
             precision: self.policy.precision(),
             scale: self.loss_scale.scale(),
             recompute: settings.recompute,
+            dropout_rate: change.and_then(|it| it.dropout).or(settings.dropout),
+            activations: change.and_then(|it| it.activations.clone()),
         }
     }
 
@@ -76,6 +79,7 @@ impl StepState {
         &self,
         own: Vec<GradientsParams>,
         mode: ExchangeMode,
+        settings: &StepSettings,
         shares: &[usize],
     ) -> Result<Exchanged> {
         let (gradients, different) = match mode {
@@ -88,12 +92,13 @@ impl StepState {
             ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => (own, shares.len()),
         };
         let norm = |gradients| global_norm(self.replicas.structure(), gradients);
-        Ok(Exchanged {
+        let exchanged = Exchanged {
             norms: gradients.iter().take(different).map(norm).collect(),
             gradients,
             shares: shares.to_vec(),
             elsewhere: None,
-        })
+        };
+        Ok(settings.changed(self.replicas.structure(), exchanged))
     }
 
     /// The stored modules as they would be after the update, in the order of [`Replicas::modules`]. Whatever the
@@ -183,10 +188,10 @@ impl StepState {
             // The graph of the backward pass is built as in training, so that the bits are the same, and dropped.
             let forward = || network.logits(&part, pass.dropout.mode(index), &devices[index]);
             let forward = || stop.during(|| pass.precision.during(forward));
-            let logits = match taps.get(index) {
+            let logits = pass.around(&part, || match taps.get(index) {
                 Some(taps) => taps.during(forward),
                 None => forward(),
-            };
+            });
             if stop.is_given_up() {
                 return None;
             }

@@ -13,6 +13,7 @@ use stratoscope_strategy::Replicas;
 
 use super::accumulated::Accumulated;
 use super::backward::forward_backward;
+use super::changed::StepChange;
 use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
@@ -53,6 +54,10 @@ pub(crate) struct StepSettings {
     pub recompute: bool,
     /// Whether each step records how much it changes the weights.
     pub measures_updates: bool,
+    /// The rate of every dropout, where the run has changed it.
+    pub dropout: Option<f64>,
+    /// What is changed about the step that comes, or is running.
+    pub change: Option<Arc<StepChange>>,
 }
 
 /// A batch with its number in the run, which is that of its dropout masks.
@@ -323,6 +328,7 @@ impl StepState {
         let loss = std::mem::take(&mut self.accumulated_loss).mean();
         // The mean gradient over all examples of the step; or each replica's own.
         let exchanged = self.exchange(settings.exchange, shares)?;
+        let exchanged = settings.changed(self.replicas.structure(), exchanged);
         let norm = exchanged.norm();
         if !norm.is_finite() && self.loss_scale.skips() {
             self.skip(settings.exchange);

@@ -77,10 +77,10 @@ impl StepState {
                 }
                 Some(read(Some(sum.inner()), logits.inner(), Vec::new()))
             };
-            let outputs = match taps.get(index) {
+            let outputs = pass.around(&part, || match taps.get(index) {
                 Some(taps) => taps.during(run),
                 None => run(),
-            };
+            });
             outputs.map(|outputs| outputs.map(|outputs| (part, outputs)))
         };
         let inputs = batch.split(replicas.len());

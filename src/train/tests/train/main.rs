@@ -57,6 +57,7 @@ mod trained_length;
 mod unfreezing;
 mod usual_metrics;
 mod watch_rules;
+mod what_if;
 mod whole;
 mod why;
 mod why_operations;

@@ -28,6 +28,7 @@ mod local;
 mod on_gpu;
 mod own;
 mod shards;
+mod what_if;
 
 /// Not a test: a worker of the tests below.
 #[test]

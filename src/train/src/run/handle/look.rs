@@ -122,6 +122,7 @@ impl Run {
                            sample of a stream";
                 return Err(in_memory_only("data_map", "run", "…", why));
             };
+            let data = (data, run.row_changes.as_deref());
             Ok(inspect::data_map(log, data, &*model.files, head))
         })
     }
@@ -251,7 +252,8 @@ impl Run {
         };
         self.look(call, |look, run| {
             let batch_size = run.batch_plan.batch_size();
-            inspect::ranked(look, &run.data.train, batch_size, (ranking, count))
+            let data = (&run.data.train, run.row_changes.as_deref());
+            inspect::ranked(look, data, batch_size, (ranking, count))
         })
     }
 
@@ -266,6 +268,7 @@ impl Run {
             let coming = run.coming_step(model)?.unwrap_or_else(|| ComingStep {
                 number: model.step.batches,
                 batches: Vec::new(),
+                settings: run.settings.clone(),
             });
             let inspection = run.inspection(model, &coming);
             let replicas = &model.step.replicas;

@@ -170,7 +170,7 @@ impl Replica {
                 shards: None,
                 alone: false,
             };
-            let computed = own.run(accumulated.or_default(), &never);
+            let computed = pass.around(&batch, || own.run(accumulated.or_default(), &never));
             let computed = computed.ok_or(Fault::Aborted)?.map_err(failed)?;
             outputs.push(ReplicaOutputs {
                 replica: part.replica,

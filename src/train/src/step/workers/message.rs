@@ -282,6 +282,7 @@ mod tests {
                 masks: None,
                 scale: 1.0,
                 recompute: false,
+                dropout_rate: None,
             },
             parts: Vec::new(),
         };

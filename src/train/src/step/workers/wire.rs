@@ -26,6 +26,8 @@ pub(crate) struct WirePass {
     pub masks: Option<(u64, u64)>,
     pub scale: f64,
     pub recompute: bool,
+    /// The rate of every dropout, where it is not the network's.
+    pub dropout_rate: Option<f64>,
 }
 
 /// An [`Update`].
@@ -63,6 +65,7 @@ impl WirePass {
             },
             scale: pass.scale,
             recompute: pass.recompute,
+            dropout_rate: pass.dropout_rate,
         }
     }
 
@@ -77,6 +80,9 @@ impl WirePass {
             precision: policy.precision(),
             scale: self.scale,
             recompute: self.recompute,
+            dropout_rate: self.dropout_rate,
+            // Nobody changes activations of a run with workers (SC0733).
+            activations: None,
         }
     }
 }
