@@ -17,7 +17,7 @@ impl Rule for StepHasPassed {
         name: "step-has-passed",
         severity: Severity::Error,
         stage: Stage::Training,
-        finds: "`commit()` of a `run.what_if(…)` whose run has moved on, was turned back or changed, or does not exist any more.",
+        finds: "`commit()` of a `run.what_if(…)` whose run is at another step, was changed, or does not exist any more.",
         why: "What was shown holds for one step, with its batch and the weights before it. At another step the same change has \
               another effect.",
         bad: "compile!(model, optimizer = AdamW::new(5e-5), \
