@@ -35,7 +35,7 @@ def test_a_prediction_is_changed_and_two_texts_are_patched(kernel, tiny):
     cell = kernel.run('bert.predict_with(["chess game", "mail server"], |it| it.head(0, 1).scale(0.0))?')
     assert "layer 0, head 1 × 0" in cell.shown() and "of 2 texts" in cell.shown(), cell.shown()
     check_static_html(cell.shown("text/html"))
-    cell = kernel.run('bert.attribution_patching("chess game", "mail server")?')
+    cell = kernel.run('bert.attribution_patching("game client", "music server")?')
     assert "attribution patching: logit of" in cell.shown(), cell.shown()
     check_static_html(cell.shown("text/html"))
     check_card(kernel.execute('bert.predict_with(["chess"], |it| it.layer(99).scale(0.0))?'), "SC0730", "layer 99")

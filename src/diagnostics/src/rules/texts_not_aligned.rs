@@ -24,8 +24,8 @@ impl Rule for TextsNotAligned {
                 tokens.",
         why: "The activations of one text take the place of those of the other at the same positions. With different lengths a \
               position stands for another word in each.",
-        bad: "model.attribution_patching(\"a chess game\", \"a very small mail server\")?",
-        good: "model.attribution_patching(\"a chess game\", \"a mail server\")?",
+        bad: "model.attribution_patching(\"a game client\", \"a very small music server\")?",
+        good: "model.attribution_patching(\"a game client\", \"a music server\")?",
         tensorflow: "",
     };
 

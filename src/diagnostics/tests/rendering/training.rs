@@ -231,7 +231,7 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         example(TextsNotAligned {
             call: "attribution_patching".into(),
             tokens: (5, 7),
-            texts: ("a chess game".into(), "a very small mail server".into()),
+            texts: ("a game client".into(), "a very small music server".into()),
         }),
         example(OnnxOfUnbuiltModel {
             call: "export_onnx".into(),
