@@ -22,9 +22,9 @@ impl Rule for ChangeNotByWorkers {
                 processes.",
         why: "Workers have their own copies of the weights and compute their own gradients. Only the batches and the \
               dropout rate of a step travel to them: labels, example weights and `it.dropout(…)` can be changed.",
-        bad: "let run = start!(model, train.take(32), batch_size = 8)?;\n\
+        bad: "let run = start!(model, train.take(64), batch_size = 32)?;\n\
               run.what_if(|it| it.gradients(\"classifier.*\").scale(0.0))?",
-        good: "let run = start!(model, train.take(32), batch_size = 8)?;\n\
+        good: "let run = start!(model, train.take(64), batch_size = 32)?;\n\
                run.what_if(|it| it.label(0, \"games\"))?",
         tensorflow: "",
     };
