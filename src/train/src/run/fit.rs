@@ -242,13 +242,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     }
     report_callbacks_of_batches(&plan, &ready.shape)?;
     unfreezing::check(lease, plan.unfreezes_every)?;
-    let batch_plan = BatchPlan::new(
-        ready.data.in_order(&plan),
-        plan.shuffle.then_some(plan.seed),
-        ready.data.epoch_examples,
-        plan.batch_size,
-        ready.shape.gradient_accumulation_steps,
-    );
+    let batch_plan = batches(&plan, &ready);
     let micro_batches = pipeline::micro_batches(lease);
     let (mut progress, complete, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
         true => kept(lease, &plan, &ready, &batch_plan)?,
@@ -308,6 +302,17 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         run.edit(lease, Change::Parts(part as u64))?;
     }
     Ok(run)
+}
+
+/// Which examples each batch takes.
+fn batches(plan: &FitPlan<'_>, ready: &Ready) -> BatchPlan {
+    BatchPlan::new(
+        ready.data.in_order(plan),
+        plan.shuffle.then_some(plan.seed),
+        ready.data.epoch_examples,
+        plan.batch_size,
+        ready.shape.gradient_accumulation_steps,
+    )
 }
 
 /// The begin of a run that writes complete checkpoints or goes on from one.
