@@ -111,6 +111,9 @@ fn find(cell: &Syntax, context: &CellContext) -> Vec<Diagnostic> {
 
 fn of_rust(cell: &Syntax, tokens: TokenStream, context: &CellContext) -> Vec<Diagnostic> {
     let text = cell.text();
+    if let Some(found) = shell::with_options(text, context) {
+        return vec![found];
+    }
     if !may_matter(text) {
         return Vec::new();
     }

@@ -21,7 +21,7 @@ pub(super) fn answer(text: &str, code: &str, context: &CellContext) -> Option<Di
     if !code.contains(';') && !code.contains("let ") {
         return None;
     }
-    let index = slice(text, code, &|name| is_tensor(name, code, context));
+    let index = slice(text, code, &|name| Sliced::of(name, code, context));
     let found = [comprehension, lambda, condition].into_iter();
     let found = found.map(|read| read(text, code)).chain([index]);
     found
@@ -145,19 +145,53 @@ fn condition(text: &str, code: &str) -> Option<Rewritten> {
     })
 }
 
-/// Whether a name is a tensor of the notebook or of the cell.
-fn is_tensor(name: &str, code: &str, context: &CellContext) -> bool {
-    let of_notebook = context.variables.get(name);
-    let is_of_notebook = of_notebook.is_some_and(|it| it.contains("Tensor<"));
-    let made = [
-        format!("let {name} = Tensor::"),
-        format!("let mut {name} = Tensor::"),
-    ];
-    is_of_notebook || made.iter().any(|it| code.contains(it))
+/// What is sliced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sliced {
+    List,
+    Tensor,
+    Dataset,
 }
 
-/// `v[1:3]` of a list, `t[:, 0]` and `t[0, 1]` of a tensor, `rows[0, 1]` of a list of rows.
-fn slice(text: &str, code: &str, is_tensor: &dyn Fn(&str) -> bool) -> Option<Rewritten> {
+impl Sliced {
+    /// What a name of the notebook or of the cell is; a list where nothing says more.
+    fn of(name: &str, code: &str, context: &CellContext) -> Self {
+        let of_notebook = context.variables.get(name).map(String::as_str);
+        let is = |of_type: &str, path: &str| {
+            let made = [
+                format!("let {name} = {path}"),
+                format!("let mut {name} = {path}"),
+            ];
+            of_notebook.is_some_and(|it| it.contains(of_type))
+                || made.iter().any(|it| code.contains(it))
+        };
+        if is("Tensor<", "Tensor::") {
+            Self::Tensor
+        } else if is("Dataset", "Dataset::") {
+            Self::Dataset
+        } else {
+            Self::List
+        }
+    }
+}
+
+/// `data[10:20]` of a data set: `data.skip(10).take(20 - 10)`, and what needs fewer calls.
+fn part_of_data(name: &str, range: &str) -> Option<String> {
+    let (from, to) = range.split_once("..")?;
+    let numbers = from.parse::<usize>().ok().zip(to.parse::<usize>().ok());
+    Some(match (from, to, numbers) {
+        ("" | "0", "", _) => format!("{name}.clone()"),
+        ("" | "0", to, _) => format!("{name}.take({to})"),
+        (from, "", _) => format!("{name}.skip({from})"),
+        (from, _, Some((first, end))) => {
+            format!("{name}.skip({from}).take({})", end.checked_sub(first)?)
+        }
+        (from, to, None) => format!("{name}.take({to}).skip({from})"),
+    })
+}
+
+/// `v[1:3]` of a list or a data set, `t[:, 0]` and `t[0, 1]` of a tensor, `rows[0, 1]` of a list of rows.
+fn slice(text: &str, code: &str, sliced: &dyn Fn(&str) -> Sliced) -> Option<Rewritten> {
     let is_name = |it: char| it.is_alphanumeric() || it == '_';
     let open = code.match_indices('[').map(|(at, _)| at).find(|at| {
         let inside = &code[at + 1..end_of(code, at + 1, &[])];
@@ -185,15 +219,25 @@ fn slice(text: &str, code: &str, is_tensor: &dyn Fn(&str) -> bool) -> Option<Rew
         };
         Some(format!("{}..{}", place(from.trim()), place(to.trim())))
     };
-    let is_a_tensor = is_tensor(name) || parts.len() > 1 && parts.iter().any(|it| it.contains(':'));
+    let sliced = sliced(name);
+    let is_a_tensor =
+        sliced == Sliced::Tensor || parts.len() > 1 && parts.iter().any(|it| it.contains(':'));
     let (rust, reason) = if parts.len() > 1 && !is_a_tensor {
         let indices: Vec<String> = parts.iter().map(|it| format!("[{it}]")).collect();
         let reason = "a list of rows is indexed twice; a tensor has `slice`";
         (format!("{name}{}", indices.concat()), reason)
     } else if let ([part], false) = (parts.as_slice(), is_a_tensor) {
         let range = range(part, &format!("{name}.len()"))?;
-        let reason = "a range is written with two dots; `to_vec()` makes a list of the part";
-        (format!("{name}[{range}].to_vec()"), reason)
+        match sliced {
+            Sliced::Dataset => (
+                part_of_data(name, &range)?,
+                "`skip` and `take` choose a part of a data set",
+            ),
+            _ => (
+                format!("{name}[{range}].to_vec()"),
+                "a range is written with two dots; `to_vec()` makes a list of the part",
+            ),
+        }
     } else {
         let of_dimension = |(at, part): (usize, &&str)| {
             let length = format!("{name}.dims()[{at}]");
@@ -253,6 +297,12 @@ mod tests {
             ),
             ("let m = rows[0, 1];", "let m = rows[0][1];"),
             ("let w = v[1:3];", "let w = v[1..3].to_vec();"),
+            ("let d = dev[0:10];", "let d = dev.take(10);"),
+            ("let d = dev[:10];", "let d = dev.take(10);"),
+            ("let d = dev[10:];", "let d = dev.skip(10);"),
+            ("let d = dev[10:30];", "let d = dev.skip(10).take(20);"),
+            ("let d = dev[a:b];", "let d = dev.take(b).skip(a);"),
+            ("let d = dev[-5:];", "let d = dev.skip(dev.len() - 5);"),
             ("let w = v[-2:];", "let w = v[v.len() - 2..].to_vec();"),
             (
                 "let a = [x * x for x in v];",
@@ -272,7 +322,10 @@ mod tests {
                 "let a = if n > 3 { n } else { 0 };",
             ),
         ] {
-            let context = CellContext::with_variables([("t", "stratoscope::prelude::Tensor<2>")]);
+            let context = CellContext::with_variables([
+                ("t", "stratoscope::prelude::Tensor<2>"),
+                ("dev", "Dataset"),
+            ]);
             let found = answer(text, text, &context).expect("an expression of Python");
             assert_eq!(apply(text, &found.fixes[0]).as_deref(), Some(expected));
         }

@@ -1,5 +1,6 @@
 //! Lines for the shell that lack their `!`: `pip install rand`.
 
+use super::CellContext;
 use crate::rules::NameOfAnotherLibrary;
 use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
@@ -42,6 +43,20 @@ pub(super) fn answer(cell: &str) -> Option<Diagnostic> {
         }
     }
     None
+}
+
+/// SC0130 for a cell that is one command with options, which Rust would read as a difference: `ls -la`.
+pub(super) fn with_options(cell: &str, context: &CellContext) -> Option<Diagnostic> {
+    let code = cell.trim();
+    let (word, rest) = code.split_once(" -")?;
+    let is_options = rest.starts_with(|it: char| it.is_alphabetic() || it == '-')
+        && rest
+            .chars()
+            .all(|it| it.is_alphanumeric() || " -_./".contains(it));
+    if !is_options || context.variables.contains_key(word) {
+        return None;
+    }
+    command(code, cell.len() - cell.trim_start().len())
 }
 
 fn command(code: &str, at: usize) -> Option<Diagnostic> {
@@ -95,6 +110,11 @@ mod tests {
             "a b",
         ] {
             assert_eq!(answer(cell), None, "{cell}");
+        }
+        let context = CellContext::with_variables([("rm", "i32")]);
+        assert!(with_options("ls -la\n", &context).is_some());
+        for cell in ["rm -a", "ls - la", "ls -1", "a -la", "ls -la;"] {
+            assert_eq!(with_options(cell, &context), None, "{cell}");
         }
     }
 }

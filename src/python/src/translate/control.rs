@@ -32,10 +32,10 @@ impl Translator<'_> {
             self.block(body);
             return Ok(());
         }
-        let [(value, None)] = items else {
+        let [(value, name)] = items else {
             return Err("`with` is translated for `strategy.scope()`".to_owned());
         };
-        let Some((object, _)) = value.method("scope") else {
+        let Some((object, _)) = value.method("scope").filter(|_| name.is_none()) else {
             let full = self.names.called(value).unwrap_or_default();
             return Err(match full.as_str() {
                 "tensorflow.device" => "a device is chosen by a strategy: `OneDeviceStrategy::new(cpu(0))?` and its scope".to_owned(),

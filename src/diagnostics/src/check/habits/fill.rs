@@ -13,6 +13,8 @@ pub(super) struct Parts<'a> {
     pub usage: &'a Usage,
     /// The type of the elements of a list, where it is known.
     pub elements: Option<String>,
+    /// Which of two values in the brackets are predictions.
+    pub predictions: usize,
 }
 
 impl Parts<'_> {
@@ -69,6 +71,8 @@ impl Parts<'_> {
             }
             ".." => return Some(values?.join(", ")),
             "print" => return printed(values?),
+            "predictions" => values?.get(self.predictions)?.clone(),
+            "data" => data_set(values?.get(1 - self.predictions)?).to_owned(),
             "elements" => return self.elements.clone(),
             _ => values?.get(name.parse::<usize>().ok()?)?.clone(),
         };
@@ -81,7 +85,15 @@ impl Parts<'_> {
 fn is_place(name: &str) -> bool {
     matches!(
         name,
-        "it" | "name" | "index" | "value" | "next" | ".." | "print" | "elements"
+        "it" | "name"
+            | "index"
+            | "value"
+            | "next"
+            | ".."
+            | "print"
+            | "elements"
+            | "predictions"
+            | "data"
     ) || name.parse::<usize>().is_ok()
 }
 
@@ -95,6 +107,23 @@ fn receiver(part: &str) -> String {
     } else {
         format!("({part})")
     }
+}
+
+/// The data set of a column: `dev` of `dev.labels`, `dev["label"]`, `&dev`.
+fn data_set(value: &str) -> &str {
+    let value = value.trim_start_matches('&').trim();
+    let columns = [
+        ".labels",
+        ".label",
+        ".targets",
+        ".y",
+        "[\"label\"]",
+        "[\"labels\"]",
+    ];
+    columns
+        .iter()
+        .find_map(|it| value.strip_suffix(it))
+        .unwrap_or(value)
 }
 
 /// `println!("n is {:?}", n)` for the values `"n is", n`.

@@ -74,6 +74,7 @@ pub(super) fn answer(
         cell: Some(cell),
         usage: &usage,
         elements,
+        predictions: predictions(&usage, context),
     };
     let is_loop = iterated(found, span).is_some();
     let (form, habit) = match subject {
@@ -118,6 +119,7 @@ pub(super) fn printed(text: &str, call: &Plain) -> Diagnostic {
         cell: None,
         usage: &usage,
         elements: None,
+        predictions: 0,
     };
     let form = Form {
         text: String::new(),
@@ -246,6 +248,7 @@ fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "Predictions" => of_models::PREDICTIONS,
         "BertTokenizer" => of_models::TOKENIZER,
         "Dataset" => of_data::DATASET,
+        "Example" => of_data::EXAMPLE,
         "Vec" | "VecDeque" => of_values::LIST,
         "String" | "str" => of_values::TEXT,
         "{integer}" | "i32" | "i64" | "u32" | "u64" | "usize" => of_values::NUMBER,
@@ -259,6 +262,19 @@ fn type_of_receiver(text: &str, usage: &Usage, context: &CellContext) -> Option<
     let receiver = usage.receiver?;
     let name = text.get(receiver.start..receiver.end)?;
     context.variables.get(name).cloned()
+}
+
+/// Which of two values are predictions: the second, as in scikit-learn, unless the types or the names say otherwise.
+fn predictions(usage: &Usage, context: &CellContext) -> usize {
+    let is_data = |value: &String| {
+        let name = value.trim_start_matches('&').split(['.', '[']).next();
+        let of_type = name.and_then(|it| context.variables.get(it));
+        of_type.is_some_and(|it| it.contains("Dataset"))
+    };
+    match usage.call.as_ref().map(|(values, _)| values.as_slice()) {
+        Some([first, second]) if is_data(second) && !is_data(first) => 0,
+        _ => 1,
+    }
 }
 
 /// The type of the numbers in a list: of the receiver, or of the variable that a function is called with.

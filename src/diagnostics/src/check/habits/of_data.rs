@@ -211,3 +211,36 @@ pub(super) const DATASET: &[Habit] = &[
         "`from_rows` takes texts and labels, `from_arrays` rows of numbers and labels",
     ),
 ];
+
+pub(super) const EXAMPLE: &[Habit] = &[
+    Habit(
+        "[\"text\"] | [\"sentence\"] | [\"review\"] | [\"sentence1\"] | sentence | review | get(\"text\") | text()",
+        "{it}.text",
+        "an example has fields: `text`, `pair`, `features`, `label`",
+    ),
+    Habit(
+        "[\"sentence2\"] | [\"text_pair\"] | sentence2 | text_pair",
+        "{it}.pair",
+        "an example has fields: `text`, `pair`, `features`, `label`",
+    ),
+    Habit(
+        "[\"label\"] | [\"labels\"] | [\"target\"] | [\"y\"] | labels | target | y | get(\"label\") | label()",
+        "{it}.class()",
+        "`class()` is the number of its class, `label_name` its name, `label` either a class or a number",
+    ),
+    Habit(
+        "[\"features\"] | [\"x\"] | [\"inputs\"] | x | inputs",
+        "{it}.features",
+        "an example has fields: `text`, `pair`, `features`, `label`",
+    ),
+    Habit(
+        "[0]",
+        "{it}.text",
+        "an example has fields: `text`, `pair`, `features`, `label`",
+    ),
+    Habit(
+        "[1]",
+        "{it}.class()",
+        "an example has fields: `text`, `pair`, `features`, `label`",
+    ),
+];

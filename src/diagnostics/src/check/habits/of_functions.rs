@@ -197,7 +197,7 @@ pub(super) const FUNCTION: &[Habit] = &[
     ),
     Habit(
         "confusion_matrix(_, _)",
-        "{0}.confusion_matrix({1})?",
+        "{predictions}.confusion_matrix(&{data})?",
         "predictions compare themselves with the data",
     ),
     Habit(
