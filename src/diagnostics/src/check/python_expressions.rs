@@ -190,6 +190,19 @@ fn part_of_data(name: &str, range: &str) -> Option<String> {
     })
 }
 
+/// `1..3` of `1:3`, and of `1` what holds it alone; an end that counts from the last needs the length.
+fn range(part: &str, length: &str) -> Option<String> {
+    let place = |at: &str| match at.strip_prefix('-') {
+        Some(back) => format!("{length} - {back}"),
+        None => at.to_owned(),
+    };
+    let Some((from, to)) = part.split_once(':') else {
+        let next = part.parse::<usize>().ok()? + 1;
+        return Some(format!("{part}..{next}"));
+    };
+    Some(format!("{}..{}", place(from.trim()), place(to.trim())))
+}
+
 /// `v[1:3]` of a list or a data set, `t[:, 0]` and `t[0, 1]` of a tensor, `rows[0, 1]` of a list of rows.
 fn slice(text: &str, code: &str, sliced: &dyn Fn(&str) -> Sliced) -> Option<Rewritten> {
     let is_name = |it: char| it.is_alphanumeric() || it == '_';
@@ -207,18 +220,6 @@ fn slice(text: &str, code: &str, sliced: &dyn Fn(&str) -> Sliced) -> Option<Rewr
         .split(',')
         .map(str::trim)
         .collect();
-    let range = |part: &str, length: &str| -> Option<String> {
-        // An end that counts from the last.
-        let place = |at: &str| match at.strip_prefix('-') {
-            Some(back) => format!("{length} - {back}"),
-            None => at.to_owned(),
-        };
-        let Some((from, to)) = part.split_once(':') else {
-            let next = part.parse::<usize>().ok()? + 1;
-            return Some(format!("{part}..{next}"));
-        };
-        Some(format!("{}..{}", place(from.trim()), place(to.trim())))
-    };
     let sliced = sliced(name);
     let is_a_tensor =
         sliced == Sliced::Tensor || parts.len() > 1 && parts.iter().any(|it| it.contains(':'));
