@@ -69,7 +69,8 @@ fn python(cell: &CellSyntax, context: &CellContext) -> Option<Answer> {
     // Of a long text, the checks know only whether its brackets match.
     let is_rust = || !reading.has_operators && is_rust(cell);
     let is_python = match reading.sign {
-        Sign::Syntax => !(is_of_a_variable(text, context) && is_slip(cell, &reading, context)),
+        _ if context.indexes_a_variable(text) && is_slip(cell, &reading, context) => false,
+        Sign::Syntax => true,
         // `plt.show();`, as Rust writes it, is an unknown name of Rust, whose card has the name that is here.
         Sign::Library => !(text.trim_end().ends_with(';') && is_rust()),
         Sign::Words => !is_rust(),
@@ -92,12 +93,6 @@ fn is_slip(cell: &CellSyntax, reading: &Reading, context: &CellContext) -> bool 
     }
     let found = check_cell(cell, context);
     is_rust(&ended) || found.iter().any(|found| found.code == SPELLING)
-}
-
-/// Whether a text begins with an index of a variable of the notebook: `texts[0:10]`.
-fn is_of_a_variable(text: &str, context: &CellContext) -> bool {
-    text.split_once('[')
-        .is_some_and(|(name, _)| context.variables.contains_key(name))
 }
 
 /// A cheap look: Rust has words that Python has not.

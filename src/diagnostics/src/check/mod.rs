@@ -90,6 +90,12 @@ impl CellContext {
             ..Self::default()
         }
     }
+
+    /// Whether a text begins with an index of a variable: `texts[0:10]`.
+    pub fn indexes_a_variable(&self, text: &str) -> bool {
+        let name = text.split_once('[').map(|(name, _)| name.trim());
+        name.is_some_and(|name| self.variables.contains_key(name))
+    }
 }
 
 /// Everything the text alone decides, in the order of the text. Of a cell that is no Rust, why it is none,

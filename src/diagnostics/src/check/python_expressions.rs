@@ -18,7 +18,7 @@ struct Rewritten {
 /// SC0127 for the first expression, if the cell is Rust without it. In `code` texts and comments are blank.
 pub(super) fn answer(text: &str, code: &str, context: &CellContext) -> Option<Diagnostic> {
     // A line of Python has no `;`, and no `let`.
-    if !code.contains(';') && !code.contains("let ") {
+    if !code.contains(';') && !code.contains("let ") && !context.indexes_a_variable(text) {
         return None;
     }
     let index = slice(text, code, &|name| Sliced::of(name, code, context));

@@ -124,11 +124,18 @@ impl Engine {
         for found in found {
             let is_variable = |name: &str| known.variables.contains_key(name);
             let replaced = self.replaced_variables.explain(&found, cell);
-            if let Some(other) = replaced.or_else(|| hides_a_function(&found, code, is_variable)) {
+            let ours = match &replaced {
+                None => check::in_our_words(cell, &found, &known),
+                Some(_) => None,
+            };
+            let hides = || match &ours {
+                None => hides_a_function(&found, code, is_variable),
+                Some(_) => None,
+            };
+            if let Some(other) = replaced.or_else(hides) {
                 said.push(Said::Text(other));
                 continue;
             }
-            let ours = check::in_our_words(cell, &found, &known);
             // Two names in one call are one mistake.
             let is_same = |ours: &Diagnostic| {
                 let same = |other: &Diagnostic| {

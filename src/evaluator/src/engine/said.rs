@@ -55,9 +55,14 @@ pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
             around.any(|it| it.start <= span.start && span.start <= it.end)
         };
         let is_of_rustc = !found.code.starts_with("SC") && span_of(found).is_some_and(follows);
+        // What a fix writes again has no fix of its own.
+        let is_part = self::rewritten(it).first().is_some_and(|part| {
+            let is_around = |it: &CellSpan| it.start <= part.start && part.end <= it.end;
+            rewritten.iter().any(|it| it != part && is_around(it))
+        });
         let is_unit = |it: &Label| it.text.starts_with("expected `()`");
         let is_returned = found.code == "E0308" && found.labels.iter().any(is_unit);
-        !(is_named || is_of_rustc || is_to_return && is_returned)
+        !(is_named || is_of_rustc || is_part || is_to_return && is_returned)
     });
     said
 }

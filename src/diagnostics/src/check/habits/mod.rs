@@ -13,6 +13,7 @@ mod of_data;
 mod of_functions;
 mod of_models;
 mod of_paths;
+mod of_tokenizers;
 mod of_types;
 mod of_values;
 mod powers;
@@ -65,6 +66,7 @@ pub(super) fn answer(
     let (subject, of_type) = subject(cell, found, span, context)?;
     let usage = match iterated(found, span) {
         Some(receiver) => of_loop(text, receiver, &found.message),
+        None if found.code == "E0618" => Usage::at(cell, span, false)?.of_called_value(),
         None => Usage::at(cell, span, subject == Subject::Module)?,
     };
     let of_type = of_type.or_else(|| type_of_receiver(text, &usage, context));
@@ -174,6 +176,7 @@ fn subject(
         "E0599" if message.contains("associated") => of_value(after(" found for ")),
         "E0599" if message.contains(" is not an iterator") => of_value(after("")),
         "E0599" => of_value(after(" found for ").or_else(|| after(" exists for "))),
+        "E0618" => of_value(after("expected function, found ")),
         "E0609" | "E0615" => of_value(after(" on type ")),
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
@@ -246,7 +249,7 @@ fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "History" => of_models::HISTORY,
         "Evaluation" => of_models::EVALUATION,
         "Predictions" => of_models::PREDICTIONS,
-        "BertTokenizer" => of_models::TOKENIZER,
+        "BertTokenizer" => of_tokenizers::TOKENIZER,
         "Dataset" => of_data::DATASET,
         "Example" => of_data::EXAMPLE,
         "Vec" | "VecDeque" => of_values::LIST,

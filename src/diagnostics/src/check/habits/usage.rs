@@ -48,6 +48,17 @@ impl Usage {
         find(cell.text(), cell.tokens()?, span, is_root, 0)
     }
 
+    /// The same where a value is called as a function: `model(texts)`.
+    pub fn of_called_value(self) -> Self {
+        let value = self.named;
+        Usage {
+            receiver: Some(value),
+            name: String::new(),
+            path: Vec::new(),
+            ..self
+        }
+    }
+
     /// The forms that this usage may have in the table, the most exact first: those with what follows its dot before those
     /// without.
     pub fn forms(&self) -> Vec<Form> {
