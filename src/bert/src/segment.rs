@@ -5,7 +5,7 @@
 //! last segment has ([`SequenceClassifier::of_hidden`](crate::SequenceClassifier::of_hidden) and the functions of this name
 //! beside it). All segments together do what
 //! `forward` does, operation by operation, so that they have its bits. Dropout masks are functions of numbers
-//! ([`Mode`](crate::Mode)), and no segment needs those of another.
+//! ([`Mode`]), and no segment needs those of another.
 //!
 //! [`Segment::backward`] goes back through a segment: from the gradient by its output to those of its parameters and by its
 //! input. As in [`recompute`](crate::recompute), there is a graph for each segment and none across them.

@@ -362,7 +362,7 @@ fn checked(view: &View, rows: &[Encoding], outputs: &[String], wanted: Wanted) -
         }
         WantedValue::Of(text) => {
             let tokens = text.tokenized(CALL, &view.tokenizer, view.max_length)?;
-            let found = activations(view, &tokens.encoding, &[wanted.output.clone()]);
+            let found = activations(view, &tokens.encoding, std::slice::from_ref(&wanted.output));
             let found = found.into_iter().next().unwrap_or_else(|| Activations {
                 width: 0,
                 elements: Vec::new(),

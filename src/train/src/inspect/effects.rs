@@ -83,7 +83,7 @@ impl Inspection<'_> {
     /// # Errors
     /// SC0520 if it is interrupted, SC0907 if a device fails.
     pub(crate) fn known_outputs(&self, call: &str) -> Result<Vec<KnownOutput>> {
-        let seen: Arc<Mutex<Vec<(String, Vec<usize>)>>> = Arc::default();
+        let seen = Arc::<Mutex<Vec<(String, Vec<usize>)>>>::default();
         let sink = Arc::clone(&seen);
         let taps = Taps::new(
             |name| {

@@ -107,7 +107,8 @@ fn nothing_changes_before_the_commit() {
 
 #[test]
 fn what_is_shown_is_what_the_changed_step_does() {
-    let kinds: [(&str, fn(&mut Interventions)); 8] = [
+    type Kind = (&'static str, fn(&mut Interventions));
+    let kinds: [Kind; 8] = [
         ("head", |it| it.head(1, 0).scale(0.0)),
         ("layer", |it| it.layer(0).token(1).set(0.25)),
         ("embeddings", |it| it.embeddings().scale(0.5)),

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""clippy and rustdoc over our crates, with third-party crates as they were compiled for the tests.
+
+`cargo clippy` and `cargo doc` read metadata that `cargo check` writes: for them, the 600 third-party crates are read once more,
+which takes minutes. `cargo build` has metadata of them already. With this program as `RUSTC_WORKSPACE_WRAPPER`, cargo calls it in
+place of rustc for our crates alone:
+
+    RUSTC_WORKSPACE_WRAPPER=$PWD/tests/front_end.py cargo build --workspace --locked --all-targets
+
+A crate is linted by clippy's driver, which stops after its metadata, and a library is documented, too. Nothing is linked: what
+`cargo build` has put into `target/debug` stays.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main():
+    rustc, *arguments = sys.argv[1:]
+    kinds = values(arguments, "--crate-type")
+    name = (values(arguments, "--crate-name") or [""])[0]
+    # Questions about the compiler, and what cargo itself loads or runs.
+    is_question = name in ("", "___")
+    runs_in_cargo = "proc-macro" in kinds or name.startswith("build_script_")
+    driver = str(Path(rustc_of(rustc)).with_name("clippy-driver"))
+    if is_question:
+        os.execvp(rustc, [rustc, *arguments])
+    if not runs_in_cargo:
+        arguments = [metadata_only(it) for it in arguments]
+    linted = subprocess.run([driver, rustc, *arguments, "-D", "warnings"], close_fds=False).returncode
+    if linted or runs_in_cargo or "--test" in arguments or "bin" in kinds:
+        return linted
+    return document(Path(rustc_of(rustc)).with_name("rustdoc"), arguments)
+
+
+def document(rustdoc, arguments):
+    """Runs rustdoc with what rustc is told of the crate, of others and of features."""
+    taken = {"--crate-name", "--edition", "--extern", "-L", "--cfg", "--check-cfg", "--cap-lints", "--error-format", "--json"}
+    told, at = [], 0
+    while at < len(arguments):
+        argument = arguments[at]
+        option = argument.split("=")[0]
+        if argument.endswith(".rs"):
+            told.append(argument)
+        elif option in taken:
+            told.append(argument)
+            if argument == option:
+                at += 1
+                told.append(arguments[at])
+        at += 1
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "doc"
+    return subprocess.run([str(rustdoc), *told, "-D", "warnings", "-o", str(folder)], close_fds=False).returncode
+
+
+def values(arguments, option):
+    """What follows an option, each time."""
+    return [after for before, after in zip(arguments, arguments[1:]) if before == option]
+
+
+def metadata_only(argument):
+    """Nothing is generated or linked: of our own crates there is only metadata to read, too."""
+    if argument.startswith("--emit="):
+        return "--emit=dep-info,metadata"
+    path = argument.partition("=")[2]
+    if path.endswith((".rlib", ".so", ".dylib", ".dll")) and not Path(path).exists():
+        return argument.removesuffix(path) + str(Path(path).with_suffix(".rmeta"))
+    return argument
+
+
+def rustc_of(rustc):
+    """The program of the toolchain, where `rustc` is that of rustup."""
+    found = subprocess.run([rustc, "--print", "sysroot"], capture_output=True, text=True, check=True)
+    return Path(found.stdout.strip()) / "bin" / "rustc"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
