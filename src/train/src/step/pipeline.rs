@@ -281,7 +281,8 @@ impl Stage {
             network.segment(&self.segment, before.clone(), batch, mode, &device)
         };
         let computed = || Recorded::gathering(pass.recompute, None, computed);
-        let (computed, recorded) = (shared.stop).during(|| pass.precision.during(computed));
+        let computed = || (shared.stop).during(|| pass.precision.during(computed));
+        let (computed, recorded) = pass.around(batch, computed);
         let input = before.filter(|_| self.returns_gradient);
         let (output, sent) = match computed? {
             Computed::Hidden(hidden) => {
@@ -324,13 +325,13 @@ impl Stage {
             None => None,
         };
         let start = shared.begun.elapsed();
-        let pass = &shared.passes[number];
+        let (batch, pass) = (&shared.micro_batches[number], &shared.passes[number]);
         let Kept {
             output,
             recorded,
             input,
         } = kept;
-        let (gradients, of_input) = match (output, gradient) {
+        let (gradients, of_input) = pass.around(batch, || match (output, gradient) {
             (Output::Loss(loss), _) => {
                 let backward = || recorded.backward_to(&loss, network, input.as_ref());
                 (shared.stop).during(|| pass.precision.during(backward))
@@ -342,7 +343,7 @@ impl Stage {
                 (shared.stop).during(|| pass.precision.during(backward))
             }
             (Output::Hidden(_), None) => (GradientsParams::new(), None),
-        };
+        });
         done.accumulated.add(network, gradients);
         self.ends(number, false, start.as_secs_f64(), shared, done);
         if let Some(before) = &self.links.to_before {

@@ -178,6 +178,39 @@ fn accumulation_recomputing_and_frozen_layers_change_no_bit() {
     }
 }
 
+/// A rate of dropout that is set in the middle of a run holds in all stages.
+#[test]
+fn dropout_that_is_set_holds_in_all_stages() {
+    let (folder, data) = (deep_bert(), sentences(32));
+    let run = |strategy: &dyn AsStrategy, accumulation: usize, fit: FitArgs<'_>| {
+        let strategy = strategy.strategy();
+        let args = args(AdamW::new(1e-3)).gradient_accumulation_steps(accumulation);
+        let model = compiled(&strategy, &folder, args);
+        let run = model.start(&data, fit.verbose(false)).expect("it is ready");
+        run.step(1).expect("it steps");
+        run.set_dropout(0.5).expect("a rate");
+        run.finish().expect("it ends");
+        weights(&model)
+    };
+    let expected = run(&one(), 2, fit().epochs(1).batch_size(4));
+    let changed_nothing = {
+        let model = compiled(
+            &one(),
+            &folder,
+            args(AdamW::new(1e-3)).gradient_accumulation_steps(2),
+        );
+        model
+            .fit(&data, fit().epochs(1).batch_size(4))
+            .expect("it trains");
+        weights(&model)
+    };
+    assert!(expected != changed_nothing);
+    for recompute in [false, true] {
+        let found = run(&one_f_one_b(2, 2), 1, fit().epochs(1).recompute(recompute));
+        assert!(found == expected, "recompute {recompute}");
+    }
+}
+
 /// Each variable on one stage, with its gradient and its moments.
 #[test]
 fn a_variable_lives_on_one_stage() {
