@@ -43,7 +43,9 @@ impl MultipleChoice {
     /// # Shapes
     /// hidden [B·N, S, H] → logits [B, N]
     pub fn of_hidden(&self, hidden: Tensor<3>, choices: usize, mode: Mode) -> Tensor<2> {
-        self.head(self.bert.pooler.forward(hidden, mode), choices, mode)
+        let pooled = || self.bert.pooler.forward(hidden, mode);
+        let pooled = taps::within("bert", || taps::within("pooler", pooled));
+        self.head(pooled, choices, mode)
     }
 
     /// pooled [B·N, H] → logits [B, N]

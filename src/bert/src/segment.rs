@@ -24,6 +24,7 @@ use crate::encoder::Encoder;
 use crate::linear::Linear;
 use crate::mode::Mode;
 use crate::recompute::Recorded;
+use crate::taps;
 
 /// Which part of a network is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +90,15 @@ impl Segment {
             encoder,
         } = body.into();
         let before = before.unwrap_or_else(|| {
-            let embedded = embeddings.forward(&batch, mode);
-            embeddings::projected(project, embedded, mode)
+            taps::within("bert", || {
+                let embedded = taps::within("embeddings", || embeddings.forward(&batch, mode));
+                embeddings::projected(project, embedded, mode)
+            })
         });
         let layers = self.layers.clone();
-        let outputs = encoder.through(layers, before.clone(), batch.attention_mask, mode);
+        let mask = batch.attention_mask;
+        let through = || encoder.through(layers, before.clone(), mask, mode);
+        let outputs = taps::within("bert", || taps::within("encoder", through));
         outputs.last().cloned().unwrap_or(before)
     }
 

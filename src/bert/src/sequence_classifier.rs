@@ -95,7 +95,9 @@ impl SequenceClassifier {
     /// # Shapes
     /// hidden [B, S, H] → logits [B, C]
     pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<2> {
-        self.head(self.bert.pooler.forward(hidden, mode), mode)
+        let pooled = || self.bert.pooler.forward(hidden, mode);
+        let pooled = taps::within("bert", || taps::within("pooler", pooled));
+        self.head(pooled, mode)
     }
 
     /// pooled [B, H] → logits [B, C]

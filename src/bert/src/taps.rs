@@ -25,6 +25,7 @@
 //! ```
 
 mod change;
+mod timing;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -37,6 +38,7 @@ pub use change::{
     Activations, Change, Changes, EMBEDDINGS, NewValue, Number, Selection, is_named, of_heads,
     of_layer,
 };
+pub use timing::{Mark, Moment};
 pub use watch::{Operation, Sighting, begin, gradient_of};
 
 use watch::Watch;
@@ -67,6 +69,7 @@ enum Inner {
         sink: Box<Sink>,
     },
     Watch(Watch),
+    Timed(Arc<timing::Clock>),
 }
 
 /// Gets the name of an output, its shape, and its elements in their order.
@@ -97,11 +100,17 @@ impl Taps {
         Self(Arc::new(Inner::Watch(Watch::new(true, sink))))
     }
 
+    /// Calls `clock` when parts of the network begin and end, forward and backward. No value is read, and the operations are
+    /// those of a pass without taps.
+    pub fn timed(clock: impl Fn(Mark<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner::Timed(Arc::new(clock))))
+    }
+
     /// Who watches, where somebody does.
     fn watch(&self) -> Option<&Watch> {
         match &*self.0 {
             Inner::Watch(watch) => Some(watch),
-            Inner::Outputs { .. } => None,
+            Inner::Outputs { .. } | Inner::Timed(_) => None,
         }
     }
 
@@ -170,10 +179,18 @@ pub fn output_of_heads<const D: usize>(heads: usize, x: Tensor<D>) -> Tensor<D> 
     let x = change::changed(heads, x);
     match watch::here(None) {
         Some(place) => place.sees(None, x),
+        None if timing::is_timed() => timing::output(x),
         None => {
             hand_out(None, || x.clone());
             x
         }
+    }
+}
+
+/// From here on the pass computes something else than layers: its loss, its backward pass. For a profile.
+pub fn stage(name: &str) {
+    if ACTIVE.get() {
+        timing::stage(name);
     }
 }
 
@@ -193,6 +210,11 @@ pub fn tap<const D: usize>(name: &str, x: Tensor<D>) -> Tensor<D> {
 /// Whether anybody looks at what this thread computes.
 pub fn is_active() -> bool {
     ACTIVE.get()
+}
+
+/// Whether somebody looks at values or changes them. A profile does not: it only notes when parts begin and end.
+pub fn looks_at_values() -> bool {
+    ACTIVE.get() && !timing::only_times()
 }
 
 /// Whether somebody looks at single operations: fused ones are then computed one by one.
@@ -232,7 +254,10 @@ fn entered<T>(part: &dyn fmt::Display, work: impl FnOnce() -> T) -> T {
         before
     });
     let _left = Left(before);
-    work()
+    timing::mark(Moment::Begins);
+    let value = work();
+    timing::mark(Moment::Ends);
+    value
 }
 
 fn joined(path: &str, part: &dyn fmt::Display) -> String {

@@ -30,7 +30,7 @@ pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
 pub use stop::Stop;
 pub use stratoscope_gpu::Lookup;
 
-pub(crate) use probe::probed;
+pub(crate) use probe::{arrival, probed};
 
 use crate::{operation, taps};
 use fused::FusedOps;

@@ -18,9 +18,12 @@ use burn_flex::Flex;
 /// Gets the shape of a gradient and its elements.
 type See = dyn Fn(&[usize], &[f32]) + Send + Sync;
 
-/// Who looks at a gradient.
+/// Who looks at a gradient, or only wants to know when it is there.
 #[derive(Clone)]
-pub(super) struct Observer(Arc<See>);
+pub(super) enum Observer {
+    Elements(Arc<See>),
+    Arrival(Arc<dyn Fn() + Send + Sync>),
+}
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,11 +36,23 @@ pub(crate) fn probed<const D: usize>(
     x: Tensor<D>,
     see: impl Fn(&[usize], &[f32]) + Send + Sync + 'static,
 ) -> Tensor<D> {
+    observed(x, || Observer::Elements(Arc::new(see)))
+}
+
+/// The tensor as it is. `arrived` is called when its gradient is there, if there is one. The gradient is not read: on a device
+/// that computes by itself it may not be computed yet.
+pub(crate) fn arrival<const D: usize>(
+    x: Tensor<D>,
+    arrived: impl Fn() + Send + Sync + 'static,
+) -> Tensor<D> {
+    observed(x, || Observer::Arrival(Arc::new(arrived)))
+}
+
+fn observed<const D: usize>(x: Tensor<D>, observer: impl FnOnce() -> Observer) -> Tensor<D> {
     if !(x.device().is_autodiff() && x.is_tracked()) {
         return x;
     }
-    let observer = Observer(Arc::new(see));
-    Tensor::from_dispatch(Dispatch::with_observer(x.into_dispatch(), observer))
+    Tensor::from_dispatch(Dispatch::with_observer(x.into_dispatch(), observer()))
 }
 
 #[backend_extension(Flex, Cube, Autodiff)]
@@ -79,10 +94,15 @@ impl<B: Backend> Backward<B, 1> for ProbeBackward {
 
     fn backward(self, ops: Ops<Observer, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
-        let shape = gradient.shape();
-        if let Ok(data) = read_sync(B::float_into_data(gradient.clone())) {
-            let elements: Vec<f32> = data.iter::<f32>().collect();
-            (ops.state.0)(&shape, &elements);
+        match &ops.state {
+            Observer::Arrival(arrived) => arrived(),
+            Observer::Elements(see) => {
+                let shape = gradient.shape();
+                if let Ok(data) = read_sync(B::float_into_data(gradient.clone())) {
+                    let elements: Vec<f32> = data.iter::<f32>().collect();
+                    see(&shape, &elements);
+                }
+            }
         }
         let [parent] = ops.parents;
         if let Some(parent) = parent {
