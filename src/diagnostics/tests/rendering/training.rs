@@ -266,6 +266,19 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             replayable: (1, 3),
             made: 2,
         }),
+        example(NothingToProfile {
+            reason: "the run has made all its steps".into(),
+            made: 12,
+        }),
+        example(RowsNotInRun {
+            unknown: vec!["32".into()],
+            rows: 32,
+        }),
+        example(NoReplayFromSnapshot {
+            call: "influence".into(),
+            made: 0,
+            snapshots: "none".into(),
+        }),
         example(UpdateWithoutAggregation {
             variable: "counter".into(),
             kind: "Mirrored".into(),
