@@ -14,6 +14,8 @@ use stratoscope_diagnostics::work::{Unit, Work};
 pub(crate) const RESAMPLES: usize = 1000;
 /// Resamples between two looks at the interrupt button.
 const STRIDE: usize = 20;
+/// How often a resample is drawn of which a number is not known: of a few examples all may be the same.
+const TRIES: usize = 10;
 /// The share of resamples below an interval, and above it.
 const TAIL: f64 = 0.025;
 
@@ -91,6 +93,55 @@ pub(crate) fn intervals<const N: usize, S: Statistic<N>>(
             high: sorted[RESAMPLES - 1 - below],
         }
     }))
+}
+
+/// The interval of a number that `measure` makes of examples, given by their indices; an example may be there several times. A resample of
+/// which the number is not known (NaN) is drawn again as often as [`TRIES`] times, and left out then. `None` where the number of all examples
+/// is not known.
+///
+/// # Errors
+/// SC0520 if it is interrupted.
+pub fn interval_of(
+    examples: usize,
+    measure: impl Fn(&[usize]) -> f64 + Sync,
+) -> Result<Option<Interval>> {
+    let value = measure(&(0..examples).collect::<Vec<_>>());
+    if examples == 0 || value.is_nan() {
+        return Ok(None);
+    }
+    let mut work = Work::begin(
+        ("resampling", "resampled"),
+        RESAMPLES,
+        Unit::Things("resample"),
+    );
+    let mut drawn: Vec<f64> = Vec::with_capacity(RESAMPLES);
+    let mut begun = 0;
+    while begun < RESAMPLES {
+        work.reached(begun)?;
+        let some: Vec<f64> = (begun..(begun + STRIDE).min(RESAMPLES))
+            .into_par_iter()
+            .filter_map(|resample| {
+                let mut random = RandomStream::new(0, resample as u64);
+                let mut tries = (0..TRIES).map(|_| {
+                    let own: Vec<usize> = (0..examples).map(|_| random.below(examples)).collect();
+                    measure(&own)
+                });
+                tries.find(|value| !value.is_nan())
+            })
+            .collect();
+        drawn.extend(some);
+        begun += STRIDE;
+    }
+    work.finished();
+    drawn.sort_unstable_by(f64::total_cmp);
+    let below = (TAIL * drawn.len() as f64) as usize;
+    let ends = drawn.get(below).zip(
+        drawn
+            .len()
+            .checked_sub(1 + below)
+            .and_then(|at| drawn.get(at)),
+    );
+    Ok(ends.map(|(&low, &high)| Interval { value, low, high }))
 }
 
 /// Of each class: right answers, labels and predictions. Accuracy and macro F1 follow from them.
@@ -171,6 +222,23 @@ mod tests {
         );
         let [same] = intervals(&Mean(vec![0.5; 20]), 20).unwrap();
         assert_eq!((same.low, same.value, same.high), (0.5, 0.5, 0.5));
+    }
+
+    #[test]
+    fn a_number_that_is_not_known_of_a_resample_is_drawn_again() {
+        let values: Vec<f64> = (0..50).map(|it| f64::from(it % 7)).collect();
+        let mean = |own: &[usize]| own.iter().map(|&it| values[it]).sum::<f64>() / own.len() as f64;
+        let [expected] = intervals(&Mean(values.clone()), 50).unwrap();
+        assert_eq!(interval_of(50, mean).unwrap(), Some(expected));
+        // Known only where both examples are drawn.
+        let both = |own: &[usize]| match own.contains(&0) && own.contains(&1) {
+            true => 1.0,
+            false => f64::NAN,
+        };
+        let found = interval_of(2, both).unwrap().expect("the examples have it");
+        assert_eq!((found.low, found.value, found.high), (1.0, 1.0, 1.0));
+        assert_eq!(interval_of(2, |_| f64::NAN).unwrap(), None);
+        assert_eq!(interval_of(0, |_| 1.0).unwrap(), None);
     }
 
     #[test]

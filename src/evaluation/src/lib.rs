@@ -22,7 +22,7 @@ mod threshold;
 
 pub use answer::Answer;
 pub use assessment::{Assessment, ClassScore, WrongAnswers};
-pub use bootstrap::Interval;
+pub use bootstrap::{Interval, interval_of};
 pub use calibration::{Bin, Calibration};
 pub use difference::Difference;
 pub use scores::{IntoScores, Scores};

@@ -20,8 +20,8 @@ fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     ratio(both, (x_square * y_square).sqrt()).filter(|value| value.is_finite())
 }
 
-/// Pearson's r of the ranks.
-fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+/// Pearson's r of the ranks; undefined if one side does not vary.
+pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let labels = ranks(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
     let outputs = ranks(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
     pearson(&labels.into_iter().zip(outputs).collect::<Vec<_>>())
@@ -77,7 +77,7 @@ impl Measure for Spearman {
     }
 
     fn value(&self, tally: &Tally) -> Option<f64> {
-        spearman(tally.pairs())
+        rank_correlation(tally.pairs())
     }
 
     fn fit(&self, answers: Answers) -> Fit {

@@ -34,6 +34,7 @@ use stratoscope_diagnostics::arguments::IdentifierKind;
 
 pub use applicability::Answers;
 pub use correct::{correct, largest};
+pub use correlation::rank_correlation;
 pub use into_metric::{IntoMetric, IntoMetrics};
 pub use list::*;
 pub use own::OwnMetric;

@@ -166,10 +166,7 @@ pub(crate) fn data_map(
         let (Some(class), false) = (head.class(&labels, 0), said.is_empty()) else {
             continue;
         };
-        let text = match encoded.features.is_empty() {
-            true => text_of(files, encoded),
-            false => features_text(&encoded.features),
-        };
+        let text = shown_text(files, encoded);
         examples.push(mapped(encoded.index, text, class, &said, &name));
     }
     let last = |row: usize| log.of_row(row).last().copied();
@@ -178,6 +175,14 @@ pub(crate) fn data_map(
         examples,
         epochs: log.epochs.len(),
         notes: notes(log, head),
+    }
+}
+
+/// The text of a tokenized example, or its first numbers.
+pub(crate) fn shown_text(files: &dyn Files, example: &stratoscope_data::EncodedExample) -> String {
+    match example.features.is_empty() {
+        true => text_of(files, example),
+        false => features_text(&example.features),
     }
 }
 

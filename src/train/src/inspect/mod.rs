@@ -18,7 +18,7 @@ mod trace;
 mod why;
 
 pub(crate) use coming::Inspection;
-pub(crate) use data_map::{ExampleLog, SAVED_BYTES, data_map};
+pub(crate) use data_map::{ExampleLog, SAVED_BYTES, data_map, shown_text};
 pub(crate) use effects::KnownOutput;
 pub use effects::StepEffects;
 pub(crate) use ranking::{Ranking, ranked};

@@ -282,6 +282,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         skipped: HashSet::new(),
         step_changes: HashMap::new(),
         row_changes: None,
+        without_row: None,
         batch_plan,
         shape: ready.shape,
         part: None,

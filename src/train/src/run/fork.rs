@@ -115,6 +115,7 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
         skipped: run.skipped.clone(),
         step_changes: run.step_changes.clone(),
         row_changes: run.row_changes.clone(),
+        without_row: None,
         batch_plan: run.batch_plan.clone(),
         shape: run.shape,
         part: run.part,

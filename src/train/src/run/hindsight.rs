@@ -101,9 +101,9 @@ fn not_held((first, last): (u64, u64), replayable: (u64, u64), made: u64) -> Box
 }
 
 /// What a run has that a replay must not touch.
-struct Aside {
-    at: Snapshot,
-    edits: Vec<Dated>,
+pub(super) struct Aside {
+    pub at: Snapshot,
+    pub edits: Vec<Dated>,
 }
 
 impl RunState<'static> {
@@ -169,20 +169,45 @@ fn replayed(
     snapshot: &Snapshot,
     each: &mut Each<'_>,
 ) -> Result<Hindsight> {
+    put_aside(lease, run, |lease, run, aside| {
+        looked(lease, run, steps, snapshot, aside, each)
+    })
+}
+
+/// Calls what turns the run back and makes steps again, with the state that the run has. Whatever comes of it, the run stands afterwards
+/// where it stood, with the snapshots that it had.
+pub(super) fn put_aside<T>(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
+    work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>, &Aside) -> Result<T>,
+) -> Result<T> {
     let aside = Aside {
         at: Snapshot::of(&lease.step, &run.progress, run.edits.len()),
         edits: run.edits.clone(),
     };
     let snapshots = std::mem::take(&mut run.hooks.snapshots);
     let stop = run.stop.take();
-    let looked = run.replaying(lease, |lease, run| {
-        looked(lease, run, steps, snapshot, &aside, each)
-    });
+    let done = run.replaying(lease, |lease, run| work(lease, run, &aside));
     let back = put_back(lease, run, &aside);
     (run.hooks.snapshots, run.stop) = (snapshots, stop);
-    let hindsight = looked.unwrap_or_else(|panic| resume_unwind(panic))?;
+    let value = done.unwrap_or_else(|panic| resume_unwind(panic))?;
     back?;
-    Ok(hindsight)
+    Ok(value)
+}
+
+/// Turns the run back to a snapshot, with the changes that it has; returns the number of these.
+pub(super) fn begin_at(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
+    snapshot: &Snapshot,
+    aside: &Aside,
+) -> Result<usize> {
+    run.unmake_after(0);
+    snapshot.restore(&mut lease.step, &mut run.progress)?;
+    for dated in aside.edits.iter().take(snapshot.edits) {
+        run.make_held(lease, &dated.change)?;
+    }
+    Ok(snapshot.edits.min(aside.edits.len()))
 }
 
 /// The changes and the state of before. The state is put back whatever fails.
@@ -206,22 +231,16 @@ fn looked(
     aside: &Aside,
     each: &mut Each<'_>,
 ) -> Result<Hindsight> {
-    run.unmake_after(0);
-    snapshot.restore(&mut lease.step, &mut run.progress)?;
-    let mut made = 0;
-    while made < snapshot.edits {
-        run.make_held(lease, &aside.edits[made].change)?;
-        made += 1;
-    }
+    let mut made = begin_at(lease, run, snapshot, aside)?;
     let mut found = Found::default();
     for step in first..=last {
         let upcoming = |made: usize| aside.edits.get(made).filter(|dated| dated.step < step);
         while let Some(dated) = upcoming(made) {
-            advance(lease, run, dated.step)?;
+            advance(lease, run, dated.step, "hindsight")?;
             run.make(lease, &dated.change)?;
             made += 1;
         }
-        advance(lease, run, step - 1)?;
+        advance(lease, run, step - 1, "hindsight")?;
         // Workers that push alone make several steps at once.
         if lease.step.steps != step - 1 {
             continue;
@@ -295,12 +314,17 @@ fn probed(
 }
 
 /// Makes steps until so many are made.
-fn advance(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Result<()> {
+pub(super) fn advance(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
+    step: u64,
+    call: &str,
+) -> Result<()> {
     match run.drive(lease, Goal::UntilStep(step))? {
         Pause::Interrupted => {
             let made = usize::try_from(lease.step.steps).unwrap_or(usize::MAX);
             Err(interrupted(
-                "hindsight",
+                call,
                 made,
                 usize::try_from(step).unwrap_or(usize::MAX),
             ))

@@ -135,12 +135,13 @@ impl LoopState<'_, '_, '_> {
     pub(super) fn changed(&mut self, group: &Range<u64>, batch: &Batch) -> Option<Batch> {
         let run = &mut *self.run;
         let is_step_changed = !run.step_changes.is_empty() || run.settings.change.is_some();
-        if !is_step_changed && run.row_changes.is_none() {
+        let are_rows_changed = run.row_changes.is_some() || run.without_row.is_some();
+        if !is_step_changed && !are_rows_changed {
             return None;
         }
         run.settings.change = run.step_change(run.progress.epoch, group.start);
         let changes = run.row_changes.iter().chain(&run.settings.change);
-        StepChange::batch_by_all(changes, batch)
+        StepChange::batch_by_all(changes.chain(&run.without_row), batch)
     }
 
     /// Goes past a batch. Later batches have the dropout masks that they would have had.

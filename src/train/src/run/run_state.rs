@@ -49,6 +49,8 @@ pub(crate) struct RunState<'a> {
     pub batch_plan: BatchPlan,
     /// Other labels and weights of rows, from the step of the change on.
     pub row_changes: Option<Arc<StepChange>>,
+    /// The weight 0 of a row, whatever else is changed, while `run.influence` makes steps without it.
+    pub without_row: Option<Arc<StepChange>>,
     /// As it was planned at the begin; executions and exchanges are what they were.
     pub shape: Shape,
     /// The most examples of a batch that are computed at once; `None`: all.
@@ -161,7 +163,7 @@ impl RunState<'_> {
         let count = (group.end - batch) as usize;
         let batches: Vec<Batch> = rest.take(count).collect::<Result<_>>()?;
         let change = self.step_change(epoch, group.start);
-        let changes = || self.row_changes.iter().chain(&change);
+        let changes = || (self.row_changes.iter().chain(&change)).chain(&self.without_row);
         let changed = |batch: Batch| StepChange::batch_by_all(changes(), &batch).unwrap_or(batch);
         let batches = batches.into_iter().map(changed);
         let parts = batches.flat_map(|batch| self.in_parts(batch));
