@@ -5,6 +5,7 @@
 //! values that were.
 
 mod axis;
+mod boxes;
 mod cells;
 mod elements;
 mod figure;
@@ -14,6 +15,7 @@ mod svg;
 mod text;
 
 pub use axis::Scale;
+pub use boxes::Boxes;
 pub use figure::Figure;
 pub use grid::Grid;
 pub use small::{Sparkline, bars};

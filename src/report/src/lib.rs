@@ -5,7 +5,8 @@
 //! `stratoscope-render`'s.
 //!
 //! Start reading at [`history`], the record of a run; then [`stop`] and [`run_report`], where a run stands, and [`inspection`],
-//! what `run.gradients()` and its kin return. [`html`] and [`text`] have what the tables share.
+//! what `run.gradients()` and its kin return; [`profile`] is where the time of a run goes, [`influence`] because of which rows
+//! a model answers as it does. [`html`] and [`text`] have what the tables share.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -15,10 +16,12 @@ pub mod gradient_norms;
 pub mod held;
 pub mod history;
 pub mod html;
+pub mod influence;
 pub mod inspection;
 pub mod memory_plan;
 pub mod pipeline;
 pub mod plot;
+pub mod profile;
 pub mod receipt;
 pub mod run_report;
 pub mod stop;

@@ -5,8 +5,8 @@ use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswe
 use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
 use stratoscope_strategy::{ScalingPrediction, StepInWords};
 use stratoscope_train::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, PipelineReport, RankedExamples,
-    TensorStatistics, UpdateRatios, WhatIf, Why,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, Influence, PipelineReport,
+    Profile, RankedExamples, TensorStatistics, UpdateRatios, WhatIf, Why,
 };
 
 use crate::display::cards;
@@ -25,10 +25,12 @@ cards!(
     Explanation,
     Findings,
     Hindsight,
+    Influence,
     NearDuplicates,
     OutOfFold,
     PatchMap,
     PipelineReport,
+    Profile,
     RankedExamples,
     ScalingPrediction,
     SeedRuns,

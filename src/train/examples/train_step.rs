@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `--policy mixed_bfloat16` trains in bfloat16, `--infer` measures `predict` instead, `--layers` a network of this shape
-//! with other layers and random weights, `--replicas` logical devices, `--zero` what they divide among them. One JSON line: `seq_per_s` from the median of the
+//! with other layers and random weights, `--profile` measures steps in turns, one by `run.profile` and one by `run.step`, `--replicas` logical devices, `--zero` what they divide among them. One JSON line: `seq_per_s` from the median of the
 //! steps after the warm-up, without tokenization (of `predict` with it); the losses of all steps; the peak of memory; the
 //! rate of the step's products, and of one large product of float32 on the same device.
 
@@ -43,6 +43,7 @@ const USAGE: &str = "usage: train_step [OPTION VALUE]… [--infer]
   --zero N      what they divide: ZeRO-1, 2 or 3 (default: nothing)
   --layers N    layers of a network with random weights (default: the checkpoint)
   --infer       measure predict instead of training
+  --profile     as many steps again by run.profile, in turns; with the median of their ratio
   --no-product  do not measure the large product, which a GPU has to be tuned for";
 
 fn main() -> ExitCode {
@@ -86,6 +87,7 @@ struct Arguments {
     device: Option<String>,
     policy: String,
     infer: bool,
+    profile: bool,
     /// Whether one large product is measured, too.
     product: bool,
 }
@@ -103,6 +105,7 @@ impl Arguments {
             device: None,
             policy: "float32".to_owned(),
             infer: false,
+            profile: false,
             product: true,
         };
         let mut words = std::env::args().skip(1);
@@ -112,6 +115,10 @@ impl Arguments {
                 "-h" | "--help" => return Ok(None),
                 "--infer" => {
                     read.infer = true;
+                    continue;
+                }
+                "--profile" => {
+                    read.profile = true;
                     continue;
                 }
                 "--no-product" => {
@@ -146,6 +153,8 @@ struct Measured {
     first: f64,
     seconds: f64,
     losses: Vec<f64>,
+    /// The median ratio of a step that is profiled to the step before it.
+    profiled: Option<f64>,
 }
 
 fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -185,7 +194,7 @@ fn run(asked: &Arguments) -> Result<(), Box<dyn Error>> {
             "policy": asked.policy, "layers": config.num_hidden_layers, "replicas": asked.replicas, "zero": asked.zero,
             "first_seconds": measured.first, "seconds": measured.seconds,
             "seq_per_s": asked.batch as f64 / measured.seconds, "losses": measured.losses,
-            "peak_memory_bytes": peak, "peak_memory_of": peak_of,
+            "profiled_ratio": measured.profiled, "peak_memory_bytes": peak, "peak_memory_of": peak_of,
             "gflops": flops / measured.seconds / 1e9, "product_gflops": large,
         })
     );
@@ -223,7 +232,8 @@ fn train(
     model: &BertForSequenceClassification,
     asked: &Arguments,
 ) -> Result<Measured, Box<dyn Error>> {
-    let rows = asked.batch * (asked.steps + WARMUP);
+    let steps = asked.steps * if asked.profile { 2 } else { 1 };
+    let rows = asked.batch * (steps + WARMUP);
     let labelled = texts(rows, asked.seq).enumerate();
     let labelled = labelled.map(|(index, text)| (text, format!("label {}", index % LABELS)));
     let data = Dataset::from_labelled(labelled);
@@ -232,21 +242,47 @@ fn train(
             .optimizer(AdamW::new(warmup_linear(5e-5, 0.1)).global_clipnorm(1.0))
             .loss(SparseCategoricalCrossentropy { from_logits: true }),
     )?;
-    let history = model.fit(
-        &data,
-        FitArgs::new()
-            .epochs(1)
-            .batch_size(asked.batch)
-            .max_length(asked.seq)
-            .verbose(false),
-    )?;
+    let args = FitArgs::new()
+        .epochs(1)
+        .batch_size(asked.batch)
+        .max_length(asked.seq)
+        .verbose(false);
+    let history = match asked.profile {
+        true => {
+            let run = model.start(&data, args)?;
+            run.step(WARMUP)?;
+            for step in 0..steps {
+                match is_profiled(step) {
+                    true => drop(run.profile(1)?),
+                    false => drop(run.step(1)?),
+                }
+            }
+            run.finish()?
+        }
+        false => model.fit(&data, args)?,
+    };
     let records = &history.executions;
-    let seconds = records[WARMUP..].iter().map(|record| record.seconds);
+    let seconds: Vec<f64> = records[WARMUP..].iter().map(|it| it.seconds).collect();
+    let (mut plain, mut profiled) = (Vec::new(), Vec::new());
+    for (step, seconds) in seconds.into_iter().enumerate() {
+        match asked.profile && is_profiled(step) {
+            true => profiled.push(seconds),
+            false => plain.push(seconds),
+        }
+    }
+    let pairs = profiled.iter().zip(&plain);
+    let ratios: Vec<f64> = pairs.map(|(profiled, plain)| profiled / plain).collect();
     Ok(Measured {
         first: records[0].seconds,
-        seconds: median(seconds.collect()),
+        seconds: median(plain),
         losses: records.iter().map(|record| record.loss).collect(),
+        profiled: (!ratios.is_empty()).then(|| median(ratios)),
     })
+}
+
+/// Whether a step is made by `run.profile`: of two steps one, and of every second pair the first, so that neither is always the later one.
+fn is_profiled(step: usize) -> bool {
+    matches!(step % 4, 1 | 2)
 }
 
 /// `predict` of one batch, again and again. The two special tokens of a row are part of `--seq`.
@@ -265,6 +301,7 @@ fn predict(
         first: seconds[0],
         seconds: median(seconds.split_off(WARMUP)),
         losses: Vec::new(),
+        profiled: None,
     })
 }
 

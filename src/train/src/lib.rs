@@ -115,6 +115,7 @@ pub use predict::{
 pub use receipt::CompileReceipt;
 pub use report::comparison::{Comparison, OtherWeights, Parted};
 pub use report::gradient_norms::GradientNorms;
+pub use report::influence::{Influence, InfluentialRow};
 pub use report::inspection::{
     AttentionMap, BatchView, Collected, ConfusionMatrix, DataMap, Direction, ExampleView,
     FirstNonFinite, Grown, Hindsight, IntoCollected, LayerRatios, MappedExample, Phase, Piece,
@@ -122,12 +123,14 @@ pub use report::inspection::{
 };
 pub use report::memory_plan::{MemoryPlan, StepMemory};
 pub use report::pipeline::{PassTime, PipelineReport, PipelineStep, StageRow, StageStep};
+pub use report::profile::{Limit, Profile, StepPhase};
 pub use report::run_report::{ForkOf, LayerRatio, Position, RunReport, StepNumbers, StepPoint};
 pub use report::stop::{Hit, Stop, StopReason};
 pub use run::breakpoints::{self, Condition};
 pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::handle::Run;
+pub use run::influence::IntoCandidates;
 pub use run::rewind::Rewound;
 pub use run::what_if::{
     ChosenGradients, ChosenWeights, Interventions, IntoWrittenLabel, WhatIf, WrittenLabel,

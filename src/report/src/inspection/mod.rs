@@ -49,7 +49,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A sentence below a table.
-fn notes_html(notes: &[String]) -> String {
+pub(crate) fn notes_html(notes: &[String]) -> String {
     let line = |note: &String| {
         format!(
             "<div style=\"font-size:12px;opacity:0.8\">{}</div>",
@@ -60,7 +60,7 @@ fn notes_html(notes: &[String]) -> String {
 }
 
 /// The heading of a value.
-fn title_html(title: &str) -> String {
+pub(crate) fn title_html(title: &str) -> String {
     format!("<div style=\"{TITLE_STYLE}\">{}</div>", escape(title))
 }
 

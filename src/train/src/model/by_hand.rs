@@ -153,6 +153,7 @@ fn of_batch(
         recompute: false,
         dropout_rate: None,
         activations: None,
+        timer: None,
     };
     let shares = batch.shares(replicas.len());
     let stop = interrupt::at_once();

@@ -11,7 +11,8 @@
 //!
 //! `breakpoints` are the conditions under which a run stops, `edits` and `batch_changes` the changes that a user makes,
 //! `variables_by_prefix` the variables that such a change names, `fork` a second run from a place, `what_if` what a step would do with a change. `rewind` turns back to a
-//! `snapshot` and `hindsight` looks back from one; both make steps again by `replay`. A `checkpoint` is a snapshot on disk.
+//! `snapshot`, `hindsight` looks back from one, and `influence` makes the steps without a training row; all make steps again by `replay`. A `checkpoint` is a snapshot on disk.
+//! `profile` makes steps and measures them.
 
 mod auto_batch_size;
 pub mod batch_changes;
@@ -29,12 +30,14 @@ pub mod fork;
 pub mod handle;
 pub mod hindsight;
 pub(crate) mod hooks;
+pub mod influence;
 pub(crate) mod lease;
 pub(crate) mod loop_state;
 mod median;
 pub(crate) mod memory;
 mod parts;
 pub(crate) mod pipeline;
+pub mod profile;
 pub(crate) mod progress;
 pub mod regularization;
 mod replay;

@@ -1,12 +1,13 @@
 //! Forward and backward of one batch on all replicas: the gradients of its mean loss.
 
+use std::slice;
 use std::sync::Arc;
 
 use burn::tensor::Device;
 use stratoscope_bert::Mode;
 use stratoscope_bert::ops::{Precision, Stop};
 use stratoscope_bert::recompute::{Recorded, Shards};
-use stratoscope_bert::taps::Change;
+use stratoscope_bert::taps::{self, Change};
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
@@ -14,6 +15,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 use super::accumulated::Accumulated;
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
+use super::timed::{PassSize, PassTimer};
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::{Loss, own};
 use crate::network::AnyNetwork;
@@ -36,6 +38,8 @@ pub(crate) struct Pass {
     pub dropout_rate: Option<f64>,
     /// What becomes of the outputs of layers; `None`: what they are.
     pub activations: Option<Arc<[Change]>>,
+    /// Notes when each replica computes what, while a profile is made.
+    pub timer: Option<Arc<PassTimer>>,
 }
 
 /// Whether layers drop numbers, and by which random numbers.
@@ -125,7 +129,12 @@ pub(super) fn forward_backward_of(
                 shards: shards.clone(),
                 alone,
             };
-            let outputs = pass.around(&part, || own.run(&mut accumulated, &stop));
+            let run = || own.run(&mut accumulated, &stop);
+            let timed = || match &pass.timer {
+                Some(timer) => timer.during(index, PassSize::of(slice::from_ref(&part)), run),
+                None => run(),
+            };
+            let outputs = pass.around(&part, timed);
             let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
             (accumulated, outputs)
         };
@@ -186,16 +195,19 @@ impl ReplicaPass<'_> {
         if stop.is_given_up() {
             return None;
         }
+        taps::stage("loss");
         let loss = (pass.loss, pass.class_weights.as_ref());
         let sum = weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref());
         // scale · Σ loss / examples of the step.
         let mean = sum.clone().div_scalar(self.share as f64 / pass.scale);
+        taps::stage("backward");
         let backward = || recorded.backward(&mean, network);
         let gradients = stop.during(|| pass.precision.during(backward));
         // From here on the batch counts, on all replicas.
         if !stop.commit() {
             return None;
         }
+        taps::stage("accumulate");
         accumulated.add(network, gradients);
         let mut squares = Vec::new();
         if self.alone {
@@ -203,6 +215,7 @@ impl ReplicaPass<'_> {
             squares = squares_on_device(network, &gradients).unwrap_or_default();
             accumulated.add(network, gradients);
         }
+        taps::stage("read");
         Some(read(Some(sum.inner()), logits.inner(), squares))
     }
 }

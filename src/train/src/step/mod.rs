@@ -15,7 +15,7 @@
 //!
 //! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
 //! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `failures` names what devices that fail say, `preview` is the step that
-//! would come, without making it, `changed` what a user has changed about one step, and `head` says what outputs mean.
+//! would come, without making it, `changed` what a user has changed about one step, `timed` notes when each replica computes what, for a profile, and `head` says what outputs mean.
 
 pub(crate) mod accumulated;
 pub(crate) mod backward;
@@ -34,6 +34,7 @@ pub(crate) mod preview;
 pub(crate) mod ratio;
 mod saved;
 mod state;
+pub(crate) mod timed;
 pub(crate) mod traced;
 mod update;
 pub(crate) mod workers;

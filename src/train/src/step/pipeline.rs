@@ -20,6 +20,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::ops::Stop;
 use stratoscope_bert::recompute::Recorded;
+use stratoscope_bert::taps;
 use stratoscope_bert::{Computed, Mode, Segment};
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
@@ -31,6 +32,7 @@ use super::accumulated::Accumulated;
 use super::backward::Pass;
 use super::failures::{failed, guarded};
 use super::forward::{BatchOutputs, PartOutputs, read};
+use super::timed::{PassSize, PassTimer};
 use super::{StepSettings, StepState};
 use crate::arguments::class_weight::weighted_sum;
 use crate::loss::own;
@@ -47,6 +49,18 @@ struct Shared {
     share: usize,
     stop: Stop,
     begun: Instant,
+    /// Notes when each stage computes what, while a profile is made.
+    timer: Option<Arc<PassTimer>>,
+}
+
+impl Shared {
+    /// Runs the passes of a stage, and notes them where a profile is made.
+    fn timed<T>(&self, index: usize, run: impl FnOnce() -> T) -> T {
+        match &self.timer {
+            Some(timer) => timer.during(index, PassSize::of(&self.micro_batches), run),
+            None => run(),
+        }
+    }
 }
 
 /// What a stage begins with.
@@ -141,6 +155,7 @@ impl StepState {
             share: shares.first().copied().unwrap_or(0),
             stop: stop.clone(),
             begun: Instant::now(),
+            timer: self.timer.clone(),
         };
         // Where the work is given up, these are the sums of before.
         let structure = self.replicas.structure();
@@ -151,7 +166,7 @@ impl StepState {
         let work = {
             let shared = Arc::new(shared);
             move |index: usize, network: &AnyNetwork, stage: Stage| {
-                stage.run(index, network, &shared)
+                shared.timed(index, || stage.run(index, network, &shared))
             }
         };
         let computed = || self.replicas.compute_each_stage(inputs, work);
@@ -265,10 +280,12 @@ impl Stage {
         shared: &Shared,
         done: &mut Done,
     ) -> Option<Kept> {
+        taps::stage("wait");
         let before = match &self.links.from_before {
             Some(before) => Some(before.recv().ok()?),
             None => None,
         };
+        taps::stage("forward");
         let start = shared.begun.elapsed();
         let device = self.device.training();
         let before = before.map(|output| {
@@ -290,10 +307,12 @@ impl Stage {
                 (Output::Hidden(hidden), Some(sent))
             }
             Computed::Outputs(logits) => {
+                taps::stage("loss");
                 let loss = (pass.loss, pass.class_weights.as_ref());
                 let weights = batch.weights.as_deref();
                 let sum = weighted_sum(loss, logits.clone(), &batch.labels, weights);
                 let mean = sum.clone().div_scalar(shared.share as f64 / pass.scale);
+                taps::stage("read");
                 let outputs = read(Some(sum.inner()), logits.inner(), Vec::new());
                 done.outputs.push(outputs);
                 (Output::Loss(mean), None)
@@ -320,10 +339,12 @@ impl Stage {
         shared: &Shared,
         done: &mut Done,
     ) -> Option<()> {
+        taps::stage("wait");
         let gradient = match &self.links.from_next {
             Some(next) => next.recv().ok()?,
             None => None,
         };
+        taps::stage("backward");
         let start = shared.begun.elapsed();
         let (batch, pass) = (&shared.micro_batches[number], &shared.passes[number]);
         let Kept {
@@ -344,6 +365,7 @@ impl Stage {
             }
             (Output::Hidden(_), None) => (GradientsParams::new(), None),
         });
+        taps::stage("accumulate");
         done.accumulated.add(network, gradients);
         self.ends(number, false, start.as_secs_f64(), shared, done);
         if let Some(before) = &self.links.to_before {
@@ -356,6 +378,7 @@ impl Stage {
     /// A pass is done. A GPU is waited for, so that the time is that of its work.
     fn ends(&self, number: usize, is_forward: bool, start: f64, shared: &Shared, done: &mut Done) {
         if self.device.backend != BackendKind::Flex {
+            taps::stage("read");
             // What has failed shows when the outputs are read.
             let _ = self.device.burn.sync();
         }

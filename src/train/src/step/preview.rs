@@ -36,6 +36,7 @@ impl StepState {
             recompute: settings.recompute,
             dropout_rate: change.and_then(|it| it.dropout).or(settings.dropout),
             activations: change.and_then(|it| it.activations.clone()),
+            timer: None,
         }
     }
 

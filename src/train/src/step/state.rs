@@ -18,6 +18,7 @@ use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
 use super::loss_scale::LossScale;
+use super::timed::PassTimer;
 use super::workers::{Remote, Since};
 use crate::arguments::Compiled;
 use crate::arguments::class_weight::ClassWeights;
@@ -148,6 +149,8 @@ pub(crate) struct StepState {
     pub workers: Option<Remote>,
     /// What they have done, with local SGD, since this process had the state of all replicas.
     pub since: Since,
+    /// Notes when each replica computes what, while a profile is made.
+    pub timer: Option<Arc<PassTimer>>,
 }
 
 /// What an optimizer step would do, before any weight has changed.
@@ -227,6 +230,7 @@ impl StepState {
             made_by: None,
             workers: None,
             since: Since::default(),
+            timer: None,
         }
     }
 
@@ -295,7 +299,8 @@ impl StepState {
         if is_first {
             self.replicas.begin_step();
         }
-        let pass = self.coming_pass(settings, number);
+        let mut pass = self.coming_pass(settings, number);
+        pass.timer.clone_from(&self.timer);
         self.squares = None;
         if self.workers.is_some() {
             self.recomputed = settings.recompute;

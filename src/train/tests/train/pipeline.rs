@@ -29,7 +29,7 @@ const SCHEDULES: [PipelineSchedule; 2] = [
 ];
 
 /// A BERT with 5 layers of the tiny BERT's size, new weights and dropout.
-fn deep_bert() -> TempDir {
+pub fn deep_bert() -> TempDir {
     let tiny = tiny_bert(0.1);
     let path = tiny.path().join("config.json");
     let text = fs::read_to_string(&path).expect("it was written");
@@ -51,7 +51,7 @@ fn pipeline(stages: usize, micro_batches: usize, schedule: PipelineSchedule) -> 
     strategy.schedule(schedule)
 }
 
-fn one_f_one_b(stages: usize, micro_batches: usize) -> PipelineStrategy {
+pub fn one_f_one_b(stages: usize, micro_batches: usize) -> PipelineStrategy {
     pipeline(
         stages,
         micro_batches,
@@ -59,16 +59,16 @@ fn one_f_one_b(stages: usize, micro_batches: usize) -> PipelineStrategy {
     )
 }
 
-fn one() -> OneDeviceStrategy {
+pub fn one() -> OneDeviceStrategy {
     OneDeviceStrategy::new(cpu(0)).expect("a processor")
 }
 
-fn args(optimizer: impl IntoOptimizer) -> CompileArgs {
+pub fn args(optimizer: impl IntoOptimizer) -> CompileArgs {
     let args = CompileArgs::new().optimizer(optimizer);
     args.loss(cross_entropy()).metrics([accuracy()])
 }
 
-fn compiled(
+pub fn compiled(
     strategy: &impl AsStrategy,
     folder: &TempDir,
     args: CompileArgs,

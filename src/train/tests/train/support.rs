@@ -317,17 +317,20 @@ impl Network for IdNetwork {
     }
 }
 
-/// The tiny BERT without dropout, fed with ids, placed by the active scope.
-pub fn id_model() -> ModelOf<IdNetwork> {
+/// The tiny BERT without dropout, fed with ids, on the device of the active scope.
+pub fn id_network() -> IdNetwork {
     let folder = tiny_bert(0.0);
     let device = scope::device().expect("a device");
     let loaded = checkpoint::load_network(folder.path(), &LoadOptions::new(), &device);
-    let loaded = loaded.expect("the fixture loads");
-    let files = id_files();
-    let network = IdNetwork {
-        inner: loaded.network,
-    };
-    Model::with_files(network, files, Origin::current()).expect("the device takes it")
+    IdNetwork {
+        inner: loaded.expect("the fixture loads").network,
+    }
+}
+
+/// The tiny BERT without dropout, fed with ids, placed by the active scope.
+pub fn id_model() -> ModelOf<IdNetwork> {
+    let model = Model::with_files(id_network(), id_files(), Origin::current());
+    model.expect("the device takes it")
 }
 
 /// Three labels, and texts that are ids.

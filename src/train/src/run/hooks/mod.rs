@@ -15,6 +15,7 @@
 //! | [`DataMapLog`] | keeps what each training pass says of each example |
 //! | [`Callbacks`] | the user's own |
 //! | [`Unfreezing`] | trains one more layer from epoch to epoch |
+//! | [`StepClock`] | notes what the loop does when, while a profile is made: the first and the last of all hooks |
 //!
 //! What a hook needs between two moments is in its own fields. What a run that is turned back must find again is in
 //! [`Progress`](super::progress::Progress), since snapshots and checkpoints hold that. The exchange between replicas and
@@ -43,6 +44,7 @@ mod pace;
 mod recent_steps;
 mod ring;
 mod snapshots;
+mod step_clock;
 mod step_undo;
 
 pub(crate) use breakpoint_check::Breakpoints;
@@ -54,6 +56,7 @@ pub(crate) use memory_limits::MemoryLimits;
 pub(crate) use output_checks::OutputChecks;
 pub(crate) use recent_steps::{Recent, RecentSteps};
 pub(crate) use snapshots::{SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots};
+pub(crate) use step_clock::{Activity, SharedSpans, Span, Spans, StepClock};
 pub(crate) use step_undo::StepUndo;
 
 /// What a hook reads and changes.
@@ -176,12 +179,14 @@ pub(crate) struct Hooks<'a> {
     pub data_map: DataMapLog,
     pub callbacks: Callbacks<'a>,
     pub unfreezing: Unfreezing,
+    pub clock: StepClock,
 }
 
 impl Hooks<'_> {
     /// All of them, in the order in which they hear of a moment.
-    pub(crate) fn all(&mut self) -> [&mut dyn Hook; 11] {
+    pub(crate) fn all(&mut self) -> [&mut dyn Hook; 13] {
         [
+            &mut self.clock.first,
             &mut self.snapshots,
             &mut self.checkpoints,
             &mut self.undo,
@@ -193,6 +198,7 @@ impl Hooks<'_> {
             &mut self.data_map,
             &mut self.callbacks,
             &mut self.unfreezing,
+            &mut self.clock.last,
         ]
     }
 

@@ -83,6 +83,7 @@ impl WirePass {
             dropout_rate: self.dropout_rate,
             // Nobody changes activations of a run with workers (SC0733).
             activations: None,
+            timer: None,
         }
     }
 }
