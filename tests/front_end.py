@@ -36,22 +36,17 @@ def main():
 
 
 def document(rustdoc, arguments):
-    """Runs rustdoc with what rustc is told of the crate, of others and of features."""
+    """Runs rustdoc with rustc's arguments that it takes, too."""
     taken = {"--crate-name", "--edition", "--extern", "-L", "--cfg", "--check-cfg", "--cap-lints", "--error-format", "--json"}
-    told, at = [], 0
-    while at < len(arguments):
-        argument = arguments[at]
+    chosen, rest = [], iter(arguments)
+    for argument in rest:
         option = argument.split("=")[0]
-        if argument.endswith(".rs"):
-            told.append(argument)
-        elif option in taken:
-            told.append(argument)
-            if argument == option:
-                at += 1
-                told.append(arguments[at])
-        at += 1
+        if argument.endswith(".rs") or option in taken:
+            chosen.append(argument)
+        if argument in taken:
+            chosen.append(next(rest))
     folder = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "doc"
-    return subprocess.run([str(rustdoc), *told, "-D", "warnings", "-o", str(folder)], close_fds=False).returncode
+    return subprocess.run([str(rustdoc), *chosen, "-D", "warnings", "-o", str(folder)], close_fds=False).returncode
 
 
 def values(arguments, option):
