@@ -21,12 +21,12 @@ def main():
     rustc, *arguments = sys.argv[1:]
     kinds = values(arguments, "--crate-type")
     name = (values(arguments, "--crate-name") or [""])[0]
-    # Questions about the compiler, and what cargo itself loads or runs.
-    is_question = name in ("", "___")
+    # A question about the compiler.
+    if name in ("", "___"):
+        os.execvp(rustc, [rustc, *arguments])
+    # What cargo itself loads or runs.
     runs_in_cargo = "proc-macro" in kinds or name.startswith("build_script_")
     driver = str(Path(rustc_of(rustc)).with_name("clippy-driver"))
-    if is_question:
-        os.execvp(rustc, [rustc, *arguments])
     if not runs_in_cargo:
         arguments = [metadata_only(it) for it in arguments]
     linted = subprocess.run([driver, rustc, *arguments, "-D", "warnings"], close_fds=False).returncode
