@@ -182,7 +182,7 @@ fn accumulation_recomputing_and_frozen_layers_change_no_bit() {
 #[test]
 fn dropout_that_is_set_holds_in_all_stages() {
     let (folder, data) = (deep_bert(), sentences(32));
-    let run = |strategy: &dyn AsStrategy, accumulation: usize, fit: FitArgs<'_>| {
+    let run = |strategy: &dyn AsStrategy, accumulation: usize, fit: FitArgs<'static>| {
         let strategy = strategy.strategy();
         let args = args(AdamW::new(1e-3)).gradient_accumulation_steps(accumulation);
         let model = compiled(&strategy, &folder, args);
