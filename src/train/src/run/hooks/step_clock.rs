@@ -261,7 +261,6 @@ macro_rules! moments {
         }
 
         impl $end {
-            #[expect(clippy::unnecessary_wraps, reason = "the hooks return it")]
             fn mark(&self, moment: Moment) -> Result<()> {
                 with(&self.0, |spans| spans.$mark(moment));
                 Ok(())

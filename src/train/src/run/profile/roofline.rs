@@ -69,7 +69,7 @@ fn copy_on(device: &Device) -> f64 {
     let block = Tensor::<1>::ones([BLOCK_BYTES / size_of::<f32>()], device);
     shortest(|| {
         let copy = block.clone().mul_scalar(2.0_f32);
-        let _ = copy.slice([0..1]).try_into_data();
+        let _ = copy.slice(0..1).try_into_data();
     })
 }
 
