@@ -29,6 +29,8 @@ struct Closure {
     is_block: bool,
     /// Names in the body that are no parameters.
     others: Vec<String>,
+    /// Those of them that the same cell binds before: their types are not known yet.
+    bound_here: Vec<String>,
     /// The closure as typed, without `move`.
     text: String,
     /// The type of a number in the body.
@@ -49,10 +51,17 @@ pub fn ways_out(
             format!("or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`"),
         ];
     };
+    let unknown_kind = UNKNOWN.to_owned();
     let captured: Vec<(&String, &String)> = closure
         .others
         .iter()
-        .filter_map(|other| variables.get_key_value(other))
+        .filter_map(|other| {
+            if closure.bound_here.contains(other) {
+                Some((other, &unknown_kind))
+            } else {
+                variables.get_key_value(other)
+            }
+        })
         .collect();
     // Arithmetic on one type of number gives that type.
     let mut numbers = captured.iter().map(|(_, kind)| kind.as_str());
@@ -117,6 +126,7 @@ impl Closure {
 }
 
 fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
+    let mut before = Bound::default();
     statements.iter().find_map(|statement| {
         let syn::Stmt::Local(local) = statement else {
             return None;
@@ -127,11 +137,31 @@ fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
         };
         match (bound, local.init.as_ref()?.expr.as_ref()) {
             (syn::Pat::Ident(bound), syn::Expr::Closure(closure)) if bound.ident == name => {
-                Some(read(code, closure))
+                let mut found = read(code, closure);
+                let others = found.others.iter();
+                let here = others.filter(|other| before.names.contains(other));
+                found.bound_here = here.cloned().collect();
+                Some(found)
             }
-            _ => None,
+            _ => {
+                before.visit_pat(&local.pat);
+                None
+            }
         }
     })
+}
+
+/// The names that patterns bind.
+#[derive(Default)]
+struct Bound {
+    names: Vec<String>,
+}
+
+impl<'ast> Visit<'ast> for Bound {
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        self.names.push(pattern.ident.to_string());
+        visit::visit_pat_ident(self, pattern);
+    }
 }
 
 fn read(text: &str, closure: &syn::ExprClosure) -> Closure {
@@ -151,6 +181,7 @@ fn read(text: &str, closure: &syn::ExprClosure) -> Closure {
     let whole = typed(text, closure);
     Closure {
         others: others.collect(),
+        bound_here: Vec::new(),
         returns,
         body: typed(text, &closure.body),
         is_block: matches!(*closure.body, syn::Expr::Block(_)),
@@ -233,6 +264,13 @@ mod tests {
             [
                 "fn f(i: usize, names: &Vec<String>) -> usize { names[i].len() }",
                 "let f: Box<dyn Fn(usize) -> usize> = Box::new(move |i: usize| -> usize { names[i].len() });",
+            ],
+        );
+        check(
+            "let (rows, v) = load();\nlet f = |x| rows[x] + v;",
+            [
+                "fn f(x: …, rows: &…, v: &…) -> … { rows[x] + v }",
+                "let f: Box<dyn Fn(…) -> …> = Box::new(move |x| rows[x] + v);",
             ],
         );
         check(
