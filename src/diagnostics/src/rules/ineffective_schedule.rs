@@ -74,7 +74,11 @@ impl Rule for IneffectiveSchedule {
             ),
             ScheduleFault::Rises { from, to } => (
                 format!("the rate rises over the run: {from:.3e} to {to:.3e} in {steps} steps"),
-                "the schedule ends above its start; Keras's `PolynomialDecay` ends at 1e-4 by default",
+                if self.schedule.starts_with("PolynomialDecay") {
+                    "the schedule ends above its start; Keras's `PolynomialDecay` ends at 1e-4 by default"
+                } else {
+                    "the schedule ends above its start: a factor above 1 raises the rate"
+                },
             ),
             ScheduleFault::EndsEarly { step } => (
                 format!(
