@@ -39,3 +39,15 @@ def test_a_prediction_is_changed_and_two_texts_are_patched(kernel, tiny):
     assert "attribution patching: logit of" in cell.shown(), cell.shown()
     check_static_html(cell.shown("text/html"))
     check_card(kernel.execute('bert.predict_with(["chess"], |it| it.layer(99).scale(0.0))?'), "SC0730", "layer 99")
+
+
+def test_many_corrected_rows_are_one_line_of_the_history(kernel):
+    """An audit corrects dozens of labels in one call, and the history is shown below every table of the run."""
+    kernel.run(RUN)
+    few = kernel.run("run.relabel([(3, 0), (5, 1)])?.what").shown()
+    assert "label of row 3 = 0; label of row 5 = 1 from here on" in few, few
+    many = kernel.run("run.relabel((0..60).map(|row| (row, 1)))?.what").shown()
+    assert "60 labels: row 0 = 1, row 1 = 1, " in many and "row 5 = 1, … from here on" in many, many
+    weights = kernel.run("run.set_example_weights((0..60).map(|row| (row, 0.5)))?.what").shown()
+    assert "60 weights of examples: row 0 = 0.5, " in weights and len(weights) < 160, weights
+    kernel.run("drop(run);")

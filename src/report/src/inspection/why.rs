@@ -103,7 +103,7 @@ impl Grown {
         }
         place.push(("in", format!("`{}`", self.name)));
         place.push((
-            "root mean sq.",
+            "RMS",
             format!(
                 "{} with the weights after step {}, {} now",
                 number(self.before),

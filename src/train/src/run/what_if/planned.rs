@@ -13,6 +13,9 @@ use crate::run::checkpoint::Bits;
 use crate::run::state::ModelState;
 use crate::step::changed::{NewWeights, StepChange};
 
+/// Rows that are listed each by itself, and the first ones that are listed of more.
+const MAX_LISTED_ROWS: usize = 6;
+
 /// What is changed about one optimizer step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,16 +64,14 @@ impl OneStep {
             .extend(gradients.map(|(pattern, factor)| {
                 format!("gradients `{pattern}` × {}", f64::from(*factor))
             }));
-        lines.extend(self.labels.iter().map(|(row, label)| match label {
-            NewLabel::Class { name, .. } => format!("label of row {row} = {name}"),
-            NewLabel::Value(value) => format!("label of row {row} = {}", f64::from(*value) as f32),
-        }));
+        let labels = self.labels.iter().map(|(row, label)| match label {
+            NewLabel::Class { name, .. } => (*row, name.clone()),
+            NewLabel::Value(value) => (*row, (f64::from(*value) as f32).to_string()),
+        });
+        lines.extend(of_rows("label", "labels", labels.collect()));
         let weights = self.weights.iter();
-        lines.extend(
-            weights.map(|(row, weight)| {
-                format!("weight of row {row} = {}", f64::from(*weight) as f32)
-            }),
-        );
+        let weights = weights.map(|(row, it)| (*row, (f64::from(*it) as f32).to_string()));
+        lines.extend(of_rows("weight", "weights of examples", weights.collect()));
         lines.extend(
             self.dropout
                 .map(|rate| format!("dropout = {}", f64::from(rate))),
@@ -145,6 +146,20 @@ impl WeightChange {
         }
         found
     }
+}
+
+/// New values of rows: `label of row 5 = red` for each, or all in one line where there are many.
+fn of_rows(one: &str, many: &str, values: Vec<(u64, String)>) -> Vec<String> {
+    let listed = values.iter().take(MAX_LISTED_ROWS);
+    if values.len() <= MAX_LISTED_ROWS {
+        return listed
+            .map(|(row, value)| format!("{one} of row {row} = {value}"))
+            .collect();
+    }
+    let first: Vec<String> = listed
+        .map(|(row, value)| format!("row {row} = {value}"))
+        .collect();
+    vec![format!("{} {many}: {}, …", values.len(), first.join(", "))]
 }
 
 /// All that a call changes.
