@@ -5,7 +5,7 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAction, ToCells};
+use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAction, RunAnswer, RunRequest, ToCells};
 
 use super::inspector::Inspector;
 use super::link::Link;
@@ -17,6 +17,8 @@ use stratoscope_session::Interrupt;
 const GRACE: Duration = Duration::from_secs(3);
 /// One that heard, and finishes a training step, is given this long.
 const GRACE_HEARD: Duration = Duration::from_secs(60);
+/// A request to a run that is not answered after this time is given up; it may still be done. A validation may take long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is looked whether the cell has ended.
 const PERIOD: Duration = Duration::from_millis(20);
 
@@ -54,6 +56,10 @@ impl Interrupt for Handle {
 
     fn control(&self, run: u64, action: RunAction) {
         self.link.send(&ToCells::Control { run, action });
+    }
+
+    fn request(&self, request: RunRequest) -> Option<RunAnswer> {
+        self.link.request(request, REQUEST_TIMEOUT)
     }
 
     fn inspect_values(&self, question: InspectQuestion) -> InspectAnswer {

@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stratoscope_wire::{
-    InspectAnswer, InspectQuestion, Reader, ToCells, ToKernel, WireError, Writer, handshake, socket,
+    InspectAnswer, InspectQuestion, Reader, RunAnswer, RunRequest, ToCells, ToKernel, WireError,
+    Writer, handshake, socket,
 };
 
 /// What is done with a message; called on the connection's thread, in order.
@@ -43,6 +44,8 @@ struct State {
     answered: u64,
     /// The answers to questions about values, until they are taken; of one that comes too late, nobody waits.
     inspected: BTreeMap<u64, Option<Inspected>>,
+    /// The answers to requests, likewise.
+    requested: BTreeMap<u64, Option<RunAnswer>>,
 }
 
 /// What a process has answered to a question about values.
@@ -102,26 +105,42 @@ impl Link {
         question: InspectQuestion,
         patience: Duration,
     ) -> Option<Inspected> {
-        let mut state = self.shared.lock();
-        state.asked += 1;
-        let (id, connection) = (state.asked, state.connection);
-        let question = ToCells::Inspect {
+        let question = |id| ToCells::Inspect {
             id,
             generation,
             is_idle,
             question,
         };
-        state.writer.as_mut()?.send(&question).ok()?;
-        state.inspected.insert(id, None);
+        self.ask(question, |state| &mut state.inspected, patience)
+    }
+
+    /// Sends a request to a run. `None`: no process is connected, it ends, or it does not answer in time.
+    pub fn request(&self, request: RunRequest, patience: Duration) -> Option<RunAnswer> {
+        let question = |id| ToCells::Request { id, request };
+        self.ask(question, |state| &mut state.requested, patience)
+    }
+
+    /// Sends a question with a number, and waits until its answer is in its place.
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(u64) -> ToCells,
+        places: fn(&mut State) -> &mut BTreeMap<u64, Option<T>>,
+        patience: Duration,
+    ) -> Option<T> {
+        let mut state = self.shared.lock();
+        state.asked += 1;
+        let (id, connection) = (state.asked, state.connection);
+        state.writer.as_mut()?.send(&question(id)).ok()?;
+        places(&mut state).insert(id, None);
         let end = Instant::now() + patience;
         loop {
-            if let Some(Some(_)) = state.inspected.get(&id) {
-                return state.inspected.remove(&id).flatten();
+            if let Some(Some(_)) = places(&mut state).get(&id) {
+                return places(&mut state).remove(&id).flatten();
             }
             let left = end.saturating_duration_since(Instant::now());
             let is_open = state.writer.is_some() && state.connection == connection;
             if left.is_zero() || !is_open {
-                state.inspected.remove(&id);
+                places(&mut state).remove(&id);
                 return None;
             }
             let waited = self.shared.changed.wait_timeout(state, left);
@@ -233,6 +252,12 @@ fn relay(mut reader: Reader<UnixStream>, connection: u64, shared: &Shared) {
                         unknown,
                         process: connection,
                     });
+                }
+                shared.changed.notify_all();
+            }
+            Ok(ToKernel::Answered { id, answer }) => {
+                if let Some(place) = shared.lock().requested.get_mut(&id) {
+                    *place = Some(answer);
                 }
                 shared.changed.notify_all();
             }

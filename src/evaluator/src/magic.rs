@@ -19,6 +19,7 @@ mod history;
 mod lints;
 mod profile;
 mod request;
+mod steer;
 mod table;
 mod warnings;
 mod wrong;
@@ -27,7 +28,7 @@ pub use request::{AskedHelp, Magic};
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 23] = [
+const MAGICS: [(&str, &str); 24] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -68,6 +69,10 @@ const MAGICS: [(&str, &str); 23] = [
     (
         "%%html",
         "shows the whole cell as a page; also `%%markdown`, `%%latex` and `%%svg`",
+    ),
+    (
+        "%steer socket",
+        "lets programs of this user read and steer runs; `%steer off` ends it, `%steer` shows where",
     ),
     (
         "%profile NAME",
@@ -148,6 +153,10 @@ impl MagicCell for Magic {
             Magic::Invalid(invalid) => {
                 return fail(number, invalid.ename, invalid.evalue.clone());
             }
+            Magic::Steer(request) => match outputs.steer(*request) {
+                Ok(socket) => show(outputs, steer::text(socket.as_ref())),
+                Err(evalue) => return fail(number, "SteerError", evalue),
+            },
             Magic::Load(path) => match files::load(path) {
                 Ok(text) => outputs.replace_input(&text),
                 Err(evalue) => return fail(number, "FileError", evalue),

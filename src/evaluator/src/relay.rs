@@ -337,10 +337,11 @@ impl Relay {
             ToKernel::Kept { variables } => *lock(&self.kept) = Some(variables),
             ToKernel::Described { variables } => *lock(&self.described) = variables,
             ToKernel::Interrupted => self.heard.store(true, Ordering::SeqCst),
-            // The link handles the first three; output of an earlier cell is not wrapped twice.
+            // The link handles the first four; output of an earlier cell is not wrapped twice.
             ToKernel::Hello { .. }
             | ToKernel::Synced { .. }
             | ToKernel::Inspected { .. }
+            | ToKernel::Answered { .. }
             | ToKernel::ForeignOutput { .. } => {}
         }
     }

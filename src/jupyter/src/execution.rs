@@ -22,6 +22,7 @@ use super::running::Running;
 use super::socket::iopub::Iopub;
 use super::socket::router::Replies;
 use super::socket::stdin::Stdin;
+use super::steering::Steering;
 use stratoscope_session::{CellError, CellOutcome, OwnedCell, Session, interrupted};
 
 /// How long after an error the executor waits for the cells that were sent together with the failing one, which
@@ -40,7 +41,7 @@ impl Executor {
         session: Arc<Session>,
         history: Arc<History>,
         (iopub, running): (Iopub, Running),
-        (comms, debug): (Comms, Debug),
+        (comms, debug, steering): (Comms, Debug, Steering),
         (stdin, consoles): (Stdin, Consoles),
         replies: Replies,
     ) -> (Self, impl Future<Output = ()>) {
@@ -52,6 +53,7 @@ impl Executor {
             running,
             comms,
             debug,
+            steering,
             stdin,
             consoles,
             replies,
@@ -75,6 +77,7 @@ struct Task {
     running: Running,
     comms: Comms,
     debug: Debug,
+    steering: Steering,
     stdin: Stdin,
     consoles: Consoles,
     replies: Replies,
@@ -191,6 +194,7 @@ impl Task {
             iopub: self.iopub.clone(),
             comms: self.comms.clone(),
             debug: self.debug.clone(),
+            steering: self.steering.clone(),
             stdin: self.stdin.clone(),
             history: self.history.clone(),
             for_reply: Mutex::default(),

@@ -30,6 +30,7 @@ use super::socket::iopub::Iopub;
 use super::socket::listener::Listeners;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
+use super::steering::Steering;
 
 /// How long the end of the kernel waits for the file of the history.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
@@ -145,12 +146,13 @@ fn start_tasks(
     let lint = LintComms::new(iopub.clone(), session.linter());
     let running = Running::new(iopub.clone());
     let debug = Debug::new(session.clone());
+    let steering = Steering::new(session.clone(), debug.clone(), iopub.clone());
     let consoles = Consoles::default();
     let (executor, executor_task) = Executor::new(
         session.clone(),
         history.clone(),
         (iopub.clone(), running.clone()),
-        (comms.clone(), debug.clone()),
+        (comms.clone(), debug.clone(), steering.clone()),
         (stdin.clone(), consoles.clone()),
         shell_replies.clone(),
     );
@@ -162,6 +164,7 @@ fn start_tasks(
         comms,
         lint,
         debug,
+        steering,
         stdin,
         consoles,
         executor,
@@ -192,6 +195,7 @@ async fn shut_down(
     shutdown: Shutdown,
 ) {
     handler.stdin.cancel();
+    handler.steering.close();
     let mut ended = handler.session.shut_down();
     let limit = Instant::now() + SHUTDOWN_LIMIT;
     while tokio::time::timeout(Duration::from_millis(200), &mut ended)

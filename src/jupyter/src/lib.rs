@@ -36,6 +36,7 @@ mod requests;
 mod running;
 mod signature;
 mod socket;
+mod steering;
 mod utf16;
 mod widget;
 

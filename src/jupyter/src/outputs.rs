@@ -14,8 +14,9 @@ use super::message::{
 };
 use super::socket::iopub::Iopub;
 use super::socket::stdin::Stdin;
+use super::steering::Steering;
 use super::widget;
-use stratoscope_session::{OutputSink, PastCells, Stream};
+use stratoscope_session::{OutputSink, PastCells, SteerRequest, SteerSocket, Stream};
 
 /// The outputs of one cell.
 pub struct CellOutputs {
@@ -37,6 +38,8 @@ pub struct CellOutputs {
     pub comms: Comms,
     /// Whose threads are the runs.
     pub debug: Debug,
+    /// Where others read and steer runs.
+    pub steering: Steering,
     /// Where questions are asked.
     pub stdin: Stdin,
     /// For `%history`.
@@ -194,6 +197,10 @@ impl OutputSink for CellOutputs {
             }
             Change::None => {}
         }
+    }
+
+    fn steer(&self, request: SteerRequest) -> Result<Option<SteerSocket>, String> {
+        self.steering.steer(request)
     }
 
     fn page(&self, data: MimeBundle) {

@@ -29,6 +29,7 @@ use super::running::Running;
 use super::socket::iopub::Iopub;
 use super::socket::router::{Replies, Requests};
 use super::socket::stdin::Stdin;
+use super::steering::{self, Steering};
 
 /// Why the kernel shuts down.
 pub struct Shutdown {
@@ -65,6 +66,8 @@ pub struct RequestHandler {
     pub lint: LintComms,
     /// Answers the debugger's requests.
     pub debug: Debug,
+    /// Answers requests to runs.
+    pub steering: Steering,
     /// Asks for input.
     pub stdin: Stdin,
     /// The senders that ignore updates of displays.
@@ -84,7 +87,7 @@ impl RequestHandler {
             match request.header.msg_type {
                 MessageType::ExecuteRequest => self.executor.enqueue(request),
                 // Between no `busy` and `idle`.
-                _ if self.lint.take(&request) => {}
+                _ if self.lint.take(&request) || self.steering.take(&request) => {}
                 MessageType::DebugRequest => {
                     let action = self.debug.begin(&request.content);
                     let is_answered = matches!(action, Action::Reply(_));
@@ -173,13 +176,7 @@ impl RequestHandler {
             }
             MessageType::CommInfoRequest => {
                 let CommInfoRequest { target_name } = content(request)?;
-                let mut comms = self.comms.list(target_name.as_deref());
-                if target_name.is_none_or(|name| name == lint::TARGET) {
-                    let target = || json!({"target_name": lint::TARGET});
-                    let lints = self.lint.list().into_iter().map(|id| (id, target()));
-                    comms.extend(lints);
-                }
-                let comms = Value::Object(comms);
+                let comms = self.open_comms(target_name.as_deref());
                 let status = "ok";
                 replies
                     .send(request, &CommInfoReply { status, comms })
@@ -221,6 +218,22 @@ impl RequestHandler {
             }
         };
         Ok(())
+    }
+
+    /// The open comms by their ids; with a name, those of that target.
+    fn open_comms(&self, target_name: Option<&str>) -> Value {
+        let mut comms = self.comms.list(target_name);
+        let others = [
+            (lint::TARGET, self.lint.list()),
+            (steering::TARGET, self.steering.list()),
+        ];
+        for (target, ids) in others {
+            if target_name.is_none_or(|name| name == target) {
+                let listed = |id| (id, json!({"target_name": target}));
+                comms.extend(ids.into_iter().map(listed));
+            }
+        }
+        Value::Object(comms)
     }
 
     async fn complete(&self, request: CompleteRequest) -> CompleteReply {

@@ -30,6 +30,9 @@ pub struct Measured {
 /// The style of a line below a table.
 const NOTE: &str = "font-size:13px;opacity:0.8";
 
+/// The note below a table lists this many of the latest requests; all are in the field `requests`.
+const MAX_LISTED_REQUESTS: usize = 8;
+
 /// Loss and metrics of a data set, without dropout.
 #[derive(Clone, PartialEq, Serialize)]
 pub struct Evaluation {
@@ -105,6 +108,32 @@ impl fmt::Display for Edit {
     }
 }
 
+/// A request that reached a run from outside of its cells, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RequestRecord {
+    /// Optimizer steps that were made before it.
+    pub step: u64,
+    /// How it came: `comm` or `socket`.
+    pub from: String,
+    /// The action with its arguments: `set_learning_rate {"rate":1e-5}`.
+    pub request: String,
+    /// What was done, or why it was refused.
+    pub outcome: String,
+}
+
+impl fmt::Display for RequestRecord {
+    /// `after step 40, by socket: skip_batch: batch 41 of epoch 1 left out`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            step,
+            from,
+            request,
+            outcome,
+        } = self;
+        write!(f, "after step {step}, by {from}: {request}: {outcome}")
+    }
+}
+
 /// One epoch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpochRecord {
@@ -135,6 +164,9 @@ pub struct History {
     pub steps: Vec<StepRecord>,
     /// The changes that were made on the way.
     pub edits: Vec<Edit>,
+    /// The requests that reached it by a comm or a socket, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestRecord>,
     /// What was counted.
     pub counters: Counters,
     /// The run was stopped; `fit!(…, resume = true)` goes on.
@@ -176,6 +208,7 @@ impl History {
             executions: Vec::new(),
             steps: Vec::new(),
             edits: Vec::new(),
+            requests: Vec::new(),
             counters: Counters::default(),
             interrupted: false,
             paused: None,
@@ -267,6 +300,7 @@ impl History {
             let edits: Vec<String> = self.edits.iter().map(Edit::to_string).collect();
             notes.push(format!("changed on the way: {}", edits.join("; ")));
         }
+        notes.extend(self.requests_in_words());
         if let Some(path) = &self.complete_checkpoint {
             notes.push(format!(
                 "newest complete checkpoint in `{path}`: `resume_from` goes on from it"
@@ -279,6 +313,20 @@ impl History {
             });
         }
         notes
+    }
+
+    /// The latest requests from outside.
+    fn requests_in_words(&self) -> Option<String> {
+        let first = self.requests.len().saturating_sub(MAX_LISTED_REQUESTS);
+        let latest: Vec<String> = (self.requests.get(first..)?.iter())
+            .map(RequestRecord::to_string)
+            .collect();
+        let earlier = match first {
+            0 => String::new(),
+            count => format!("{} and then ", text::count(count, "request")),
+        };
+        (!latest.is_empty())
+            .then(|| format!("requested from outside: {earlier}{}", latest.join("; ")))
     }
 
     fn columns(&self) -> Vec<String> {
@@ -438,6 +486,28 @@ best validation loss after epoch 1
 interrupted: `fit!(…, resume = true)` goes on from here
 ";
         assert_eq!(history().to_plain(), expected);
+    }
+
+    #[test]
+    fn the_latest_requests_are_listed() {
+        let mut history = history();
+        for step in 0..10 {
+            history.requests.push(RequestRecord {
+                step,
+                from: "socket".to_owned(),
+                request: "skip_batch".to_owned(),
+                outcome: "refused: all steps are done".to_owned(),
+            });
+        }
+        let note = history.requests_in_words().expect("ten requests");
+        assert!(note.starts_with("requested from outside: 2 requests and then after step 2, by socket: skip_batch: refused"));
+        assert_eq!(note.matches("after step").count(), MAX_LISTED_REQUESTS);
+        assert!(
+            history
+                .to_plain()
+                .replace('\n', " ")
+                .contains("by socket: skip_batch")
+        );
     }
 
     #[test]

@@ -7,10 +7,13 @@
 //! [`Evaluate::interrupt_handle`].
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use stratoscope_diagnostics::{Diagnostic, Result};
-use stratoscope_wire::{InspectAnswer, InspectQuestion, MimeBundle, RunAction, RunState};
+use stratoscope_wire::{
+    InspectAnswer, InspectQuestion, MimeBundle, RunAction, RunAnswer, RunRequest, RunState,
+};
 
 use crate::DiagnosticSettings;
 use crate::past_cells::PastCells;
@@ -84,6 +87,14 @@ pub trait OutputSink: Send + Sync {
     /// A run of training begins, pauses, goes on or ends. Front ends with widgets show its buttons until it ends.
     fn run_controls(&self, _run: u64, _state: RunState) {}
 
+    /// Opens or closes the socket at which runs can be read and steered (`%steer`); returns where it is, if it is open.
+    ///
+    /// # Errors
+    /// The front end has none, or it cannot be opened; the reason.
+    fn steer(&self, _request: SteerRequest) -> Result<Option<SteerSocket>, String> {
+        Err("only a Jupyter kernel has a socket for runs".to_owned())
+    }
+
     /// Puts a cell with this text below the executed one. `false`: the front end has no cells, or nobody sits before it.
     fn next_input(&self, _text: &str) -> bool {
         false
@@ -102,6 +113,26 @@ pub trait OutputSink: Send + Sync {
         let data = MimeBundle::from_iter([("text/plain".to_owned(), text.into())]);
         self.display(data, MimeBundle::new(), None, false);
     }
+}
+
+/// What `%steer` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteerRequest {
+    /// Is the socket open?
+    Show,
+    /// Open it.
+    Open,
+    /// Close it.
+    Close,
+}
+
+/// A socket at which runs can be read and steered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerSocket {
+    /// `http://127.0.0.1:45123/`
+    pub url: String,
+    /// The file with its key, which only this user can read.
+    pub key_file: PathBuf,
 }
 
 /// How a cell ended.
@@ -280,6 +311,11 @@ pub trait Interrupt: Send + Sync {
 
     /// A button of a run of training was pressed. By default nothing happens.
     fn control(&self, _run: u64, _action: RunAction) {}
+
+    /// A request to a run of the running cell. `None`: nobody answers in time. It may wait for an optimizer step.
+    fn request(&self, _request: RunRequest) -> Option<RunAnswer> {
+        None
+    }
 
     /// As [`Evaluate::inspect_values`], while a cell runs: of what is not in its hands. It may wait for an optimizer step.
     fn inspect_values(&self, _question: InspectQuestion) -> InspectAnswer {

@@ -18,7 +18,8 @@ pub mod toy;
 pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
     Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
-    Interrupt, LastError, Lint, MagicCell, OutputSink, Stream, Variable, interrupted,
+    Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest, SteerSocket, Stream, Variable,
+    interrupted,
 };
 pub use past_cells::{FoundCells, HistoryChange, PastCell, PastCells};
 pub use session::{OwnedCell, Session};

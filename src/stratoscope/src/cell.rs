@@ -30,6 +30,7 @@ mod last_line;
 mod missing_device;
 mod parity;
 mod places;
+mod request;
 mod scopes;
 mod shell;
 mod thread_owner;
@@ -112,6 +113,7 @@ pub fn begin(number: u64) {
     interrupts::clear();
     evcxr::begin();
     places::begin(number);
+    crate::progress::begin_cell();
     scopes::begin(number);
 }
 
@@ -142,6 +144,7 @@ pub fn at(line: u32, last_line: u32) -> Result<(), evcxr::Halt> {
 pub(crate) use describe::all as described;
 pub use device::device;
 pub use interrupts::sleep;
+pub use request::{Answered, request};
 pub use scopes::{enter, guard, leave};
 pub use shell::{ShellError, environment, shell};
 pub(crate) use thread_owner::addressed;

@@ -160,6 +160,7 @@ fn listen(mut reader: Reader<UnixStream>, replies: &Sender<Option<String>>, show
             }
             Ok(ToCells::Deny { codes }) => warnings::deny_only(&codes),
             Ok(ToCells::Control { run, action }) => progress::pressed(run, action),
+            Ok(ToCells::Request { id, request }) => progress::requested(id, request),
             Ok(ToCells::InputReply { text }) => {
                 let _ = replies.send(text);
             }

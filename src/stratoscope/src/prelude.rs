@@ -92,7 +92,7 @@ pub use stratoscope_explain::{
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::{Columns, Masking, Stream};
 pub use stratoscope_train::{
-    Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord, FitStarted, Flow,
-    GradualUnfreezing, LearningRateLogger, StepRecord, TensorBoard, on_batch_end, on_epoch_end,
-    on_train_begin, on_train_end,
+    Alert, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord,
+    FitStarted, Flow, GradualUnfreezing, LearningRateLogger, MlflowLogger, StepRecord, TensorBoard,
+    TrackioLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant, SystemTime};
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
 use stratoscope_strategy::device::{choice, kernels};
 use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
-use stratoscope_train::{History, Model, interrupt};
+use stratoscope_train::html::escape;
+use stratoscope_train::requests::Answer;
+use stratoscope_train::{Alert, AlertKind, History, Model, interrupt};
 use stratoscope_wire::{MimeBundle, RunState};
 
-use crate::display::{IntoBundle, display, display_as, display_update, warn};
+use crate::display::{IntoBundle, display, display_as, display_update, html_and_plain, warn};
 use crate::inspect::lender;
 use crate::{cell, connection};
 
@@ -20,7 +22,7 @@ mod rows;
 mod table;
 mod work;
 
-pub(crate) use controls::pressed;
+pub(crate) use controls::{begin_cell, pressed, requested};
 use table::{End, Fit, evaluation_bundle};
 
 /// At most ten redraws a second: more would not be visible and would keep front ends busy.
@@ -144,6 +146,7 @@ fn show(fit: &Fit) {
 
 impl Observer for Drawing {
     fn fit_started(&self, event: &FitStarted) {
+        controls::begin(event);
         let fit = Fit {
             started: event.clone(),
             display_id: unique("fit", event.run),
@@ -179,6 +182,7 @@ impl Observer for Drawing {
     }
 
     fn advanced(&self, event: &Advanced) {
+        controls::advanced(event);
         self.with_fit(event.run, false, |fit| {
             fit.latest = Some(event.clone());
             fit.validated = None;
@@ -236,6 +240,17 @@ impl Observer for Drawing {
         controls::next(run)
     }
 
+    fn answered(&self, request: u64, answer: &Answer) {
+        controls::answered(request, answer.to_json());
+    }
+
+    fn alert(&self, alert: &Alert) {
+        match connection::is_open() {
+            true => display(&Shown(alert_bundle(alert))),
+            false => println!("{alert}"),
+        }
+    }
+
     fn paused(&self, run: u64, is_paused: bool) {
         self.with_fit(run, true, |fit| fit.is_paused = is_paused);
         let state = match is_paused {
@@ -278,6 +293,21 @@ impl Observer for Drawing {
     fn counts_notices(&self) -> bool {
         connection::is_open()
     }
+}
+
+/// An alert as a line with a colored edge.
+fn alert_bundle(alert: &Alert) -> MimeBundle {
+    let color = match alert.kind {
+        AlertKind::Failed => "#c62828",
+        AlertKind::Warning | AlertKind::Breakpoint => "#b26a00",
+        AlertKind::Finished => "#2e7d32",
+    };
+    let line = alert.to_string();
+    let html = format!(
+        "<div style=\"border-left:4px solid {color};padding:2px 8px;margin:4px 0;font-size:13px\">{}</div>",
+        escape(&line)
+    );
+    html_and_plain(html, line)
 }
 
 /// A display ID that no other run of this notebook has, those of earlier processes included.

@@ -29,22 +29,29 @@
 
 use std::fmt;
 
+use crate::context::alert::Alert;
 use crate::context::events::FitStarted;
 use crate::report::history::{EpochRecord, ExecutionRecord, History};
 
+pub use alert::{AlertHandler, AlertTo, IntoAlertHandler, OnAlert, on_alert};
 pub use csv_logger::CsvLogger;
 pub use early_stopping::{EarlyStopping, IntoEarlyStopping};
 pub(crate) use early_stopping::{Monitor, Stopping, without_validation};
 pub use gradual_unfreezing::GradualUnfreezing;
 pub use learning_rate_logger::LearningRateLogger;
+pub use mlflow::MlflowLogger;
 pub use tensor_board::TensorBoard;
+pub use trackio::TrackioLogger;
 
+mod alert;
 mod csv_logger;
 mod early_stopping;
 mod gradual_unfreezing;
 mod learning_rate_logger;
 mod log_file;
+mod mlflow;
 mod tensor_board;
+mod trackio;
 
 use log_file::LogFile;
 
@@ -96,6 +103,9 @@ pub trait Callback {
 
     /// The run is over, or was interrupted. Not called after an error.
     fn on_train_end(&mut self, _history: &History) {}
+
+    /// Something happens that somebody may want to hear of at once; see [`on_alert`].
+    fn on_alert(&mut self, _alert: &Alert) {}
 
     /// Whether it listens to batches, so that SC0108 can tell how often it will hear of them.
     fn listens_to_batches(&self) -> bool {
@@ -196,6 +206,13 @@ impl<'a> Callbacks<'a> {
         });
     }
 
+    pub(crate) fn tell_alert(&mut self, alert: &Alert) {
+        self.each(|callback| {
+            callback.on_alert(alert);
+            Flow::Continue
+        });
+    }
+
     /// Calls all of them, also those after one that stops.
     fn each(&mut self, mut call: impl FnMut(&mut dyn Callback) -> Flow) -> Flow {
         let mut flow = Flow::Continue;
@@ -270,6 +287,10 @@ macro_rules! pass_on {
 
             fn on_train_end(&mut self, history: &History) {
                 (**self).on_train_end(history);
+            }
+
+            fn on_alert(&mut self, alert: &Alert) {
+                (**self).on_alert(alert);
             }
 
             fn listens_to_batches(&self) -> bool {

@@ -59,7 +59,8 @@ use stratoscope_bert::pattern;
 use stratoscope_diagnostics::{panics, problem};
 
 // The names by which the crates above know these modules.
-pub use context::{RunContext, events, interrupt, mixed_precision, warnings};
+pub use context::alert::{Alert, AlertKind};
+pub use context::{RunContext, events, interrupt, mixed_precision, requests, warnings};
 pub use model::{bert, build, by_hand, held, predict, sequential};
 pub use report::{counters, history, html, plot, receipt, summary, text};
 pub use step::precision;
@@ -80,13 +81,15 @@ pub use bert::{
 pub use build::IntoInputShape;
 pub use by_hand::{Applied, Gradients};
 pub use callbacks::{
-    Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing, IntoCallbacks,
-    IntoEarlyStopping, LearningRateLogger, TensorBoard, on_batch_end, on_epoch_end, on_train_begin,
-    on_train_end,
+    AlertHandler, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing,
+    IntoAlertHandler, IntoCallbacks, IntoEarlyStopping, LearningRateLogger, MlflowLogger, OnAlert,
+    TensorBoard, TrackioLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
-pub use history::{Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, StepRecord};
+pub use history::{
+    Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, RequestRecord, StepRecord,
+};
 pub use inspect::StepEffects;
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
@@ -131,6 +134,7 @@ pub use run::compare::compare;
 pub use run::edits::{RateChange, pin, scale};
 pub use run::handle::Run;
 pub use run::influence::IntoCandidates;
+pub use run::requests::actions;
 pub use run::rewind::Rewound;
 pub use run::what_if::{
     ChosenGradients, ChosenWeights, Interventions, IntoWrittenLabel, WhatIf, WrittenLabel,

@@ -31,17 +31,19 @@ pub mod error;
 pub mod handshake;
 pub mod inspect;
 pub mod message;
+pub mod request;
 pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
 pub use inspect::{InspectAnswer, InspectQuestion, InspectedValue, StandingRun, ValuePath, Window};
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
+pub use request::{RunAnswer, RunRequest};
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 2: [`ToCells::Leave`] is new. 3: [`ToCells::InputReply`] may have no text.
-/// 4: [`ToCells::Inspect`] is new. 5: [`InspectQuestion::Runs`] is new.
-pub const VERSION: u32 = 5;
+/// 4: [`ToCells::Inspect`] is new. 5: [`InspectQuestion::Runs`] is new. 6: [`ToCells::Request`] is new.
+pub const VERSION: u32 = 6;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

@@ -1,10 +1,12 @@
 //! The messages themselves, one enum a direction. Since protocol 1, all of them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stratoscope_diagnostics::Diagnostic;
 
 use crate::MimeBundle;
 use crate::inspect::{InspectAnswer, InspectQuestion};
+use crate::request::RunRequest;
 
 /// Cell process → kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +113,13 @@ pub enum ToKernel {
         answer: InspectAnswer,
         /// The variables that it is about and whose values cannot be shown before their types are registered.
         unknown: Vec<String>,
+    },
+    /// Answer to [`ToCells::Request`].
+    Answered {
+        /// The number of the request.
+        id: u64,
+        /// The answer, as the one who asks gets it.
+        answer: Value,
     },
     /// Answer to [`ToCells::Sync`]: everything sent before it has arrived.
     Synced {
@@ -234,6 +243,13 @@ pub enum ToCells {
         run: u64,
         /// What it asks for.
         action: RunAction,
+    },
+    /// A request to a run of the running cell. Asks for [`ToKernel::Answered`].
+    Request {
+        /// Comes back in the answer.
+        id: u64,
+        /// What is asked.
+        request: RunRequest,
     },
     /// Answer to [`ToKernel::Input`].
     InputReply {
@@ -376,6 +392,14 @@ mod tests {
                    "unknown": ["x"]}),
         );
         check(
+            ToKernel::Answered {
+                id: 5,
+                answer: crate::request::refusal("no_run", "no run trains"),
+            },
+            json!({"kind": "answered", "id": 5,
+                   "answer": {"ok": false, "error": {"code": "no_run", "message": "no run trains"}}}),
+        );
+        check(
             ToKernel::Synced { id: 9 },
             json!({"kind": "synced", "id": 9}),
         );
@@ -415,6 +439,19 @@ mod tests {
                 action: RunAction::HalveRate,
             },
             json!({"kind": "control", "run": 2, "action": "halve_rate"}),
+        );
+        check(
+            ToCells::Request {
+                id: 5,
+                request: RunRequest {
+                    run: Some(2),
+                    from: "socket".into(),
+                    action: "pause".into(),
+                    ..RunRequest::default()
+                },
+            },
+            json!({"kind": "request", "id": 5,
+                   "request": {"run": 2, "from": "socket", "action": "pause", "arguments": {}}}),
         );
         check(
             ToCells::InputReply {

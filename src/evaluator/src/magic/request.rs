@@ -5,9 +5,10 @@ use stratoscope_cell_text::cursor::is_name;
 use stratoscope_cell_text::magic::MagicLine;
 use stratoscope_diagnostics::Profile;
 use stratoscope_diagnostics::policy::Level;
+use stratoscope_session::SteerRequest;
 
 use super::history::HistoryRequest;
-use super::{names, wrong};
+use super::{names, steer, wrong};
 use crate::python_cell;
 
 /// A cell that is a question to the kernel.
@@ -26,6 +27,8 @@ pub enum Magic {
         /// See [`Magic::Variables`].
         is_live: bool,
     },
+    /// `%steer`, `%steer socket`, `%steer off`
+    Steer(SteerRequest),
     /// `%reset`
     Reset,
     /// `%why`
@@ -155,6 +158,7 @@ impl Magic {
             "profile" => Self::Profile(ProfileRequest::of(operand)?),
             "warnings" => Self::Warnings(WarningsRequest::of(operand)?),
             "vars" | "who" | "whos" => Self::variables(operand)?,
+            "steer" => Self::Steer(steer::parse(operand)?),
             "reset" => Self::Reset,
             "why" | "debug" | "tb" => Self::Why,
             "load" => Self::Load(operand.to_owned()),

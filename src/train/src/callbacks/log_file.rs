@@ -10,25 +10,21 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule, Severity};
 use crate::context::RunContext;
 use crate::context::warnings::notice;
 
-/// The file of a log.
+/// The file of a log, or its folder.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(super) struct LogFile<F = File> {
     callback: &'static str,
     path: PathBuf,
     /// `None` once it could not be written.
-    file: Option<File>,
+    file: Option<F>,
 }
 
-impl LogFile {
+impl<F> LogFile<F> {
     /// A file that was opened, or could not be.
     ///
     /// # Errors
     /// SC0908 if it could not.
-    pub(super) fn begin(
-        callback: &'static str,
-        path: &Path,
-        file: io::Result<File>,
-    ) -> Result<Self> {
+    pub(super) fn begin(callback: &'static str, path: &Path, file: io::Result<F>) -> Result<Self> {
         match file {
             Ok(file) => Ok(Self {
                 callback,
@@ -40,7 +36,7 @@ impl LogFile {
     }
 
     /// Writes to it, if nothing has failed so far. A failure is SC0908 as a warning.
-    pub(super) fn write(&mut self, work: impl FnOnce(&mut File) -> io::Result<()>) {
+    pub(super) fn write(&mut self, work: impl FnOnce(&mut F) -> io::Result<()>) {
         let Some(file) = &mut self.file else {
             return;
         };

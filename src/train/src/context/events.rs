@@ -9,6 +9,8 @@ use stratoscope_diagnostics::Diagnostic;
 use stratoscope_strategy::strategy::Workers;
 
 use super::RunContext;
+use super::alert::Alert;
+use super::requests::{Answer, Request};
 use crate::report::counters::Counters;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, Measured};
 
@@ -45,6 +47,14 @@ pub trait Observer: Send + Sync {
         None
     }
 
+    /// The answer to a [`RunCommand::Request`] with this number.
+    fn answered(&self, _request: u64, _answer: &Answer) {}
+
+    /// An alert to be shown (`on_alert(AlertTo::notebook())`).
+    fn alert(&self, alert: &Alert) {
+        eprintln!("{alert}");
+    }
+
     /// Whether somebody waits to read models, as a debugger does. The loop asks between two optimizer steps.
     fn wants_to_look(&self) -> bool {
         false
@@ -69,7 +79,7 @@ pub trait Observer: Send + Sync {
 }
 
 /// What a person can ask of a run that is going on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RunCommand {
     /// Wait before the next optimizer step.
     Pause,
@@ -81,6 +91,13 @@ pub enum RunCommand {
     Stop,
     /// Multiply the learning rate by this from the next step on.
     ScaleRate(f64),
+    /// A request that came by a comm or a socket; [`Observer::answered`] gets its answer.
+    Request {
+        /// Its number.
+        number: u64,
+        /// What is asked.
+        request: Request,
+    },
 }
 
 /// What a run will do.

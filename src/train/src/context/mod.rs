@@ -19,12 +19,13 @@
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_diagnostics::policy::Policy as WarningPolicy;
 
 use crate::report::held::Look;
@@ -32,11 +33,16 @@ use events::{Nobody, Observer};
 use ledger::AliveModels;
 use mixed_precision::Policy;
 
+pub mod alert;
 pub mod events;
 pub mod interrupt;
 pub(crate) mod ledger;
 pub mod mixed_precision;
+pub mod requests;
 pub mod warnings;
+
+/// Of more warnings that callbacks have not received, the latest ones are kept.
+const MAX_NOTICED: usize = 16;
 
 /// Makes another handle of the model in a value of the type that it is registered for.
 pub(crate) type Handle = fn(&dyn Any) -> Option<Box<dyn Any>>;
@@ -49,6 +55,8 @@ struct Shared {
     observer: Mutex<Arc<dyn Observer>>,
     /// Which warnings are denied or silenced, and which were shown before.
     warnings: Mutex<WarningPolicy>,
+    /// The latest warnings that were shown, until the callbacks of a run receive them.
+    noticed: Mutex<VecDeque<Diagnostic>>,
     /// What the layers of models that are built now compute in.
     precision: Mutex<Policy>,
     /// The number of the next run.
@@ -70,6 +78,7 @@ impl RunContext {
         Self(Arc::new(Shared {
             observer: Mutex::new(Arc::new(Nobody)),
             warnings: Mutex::default(),
+            noticed: Mutex::default(),
             precision: Mutex::default(),
             runs: AtomicU64::new(1),
             alive: AliveModels::default(),
@@ -119,6 +128,20 @@ impl RunContext {
 
     fn warnings(&self) -> MutexGuard<'_, WarningPolicy> {
         lock(&self.0.warnings)
+    }
+
+    /// A warning was shown.
+    fn note(&self, found: &Diagnostic) {
+        let mut noticed = lock(&self.0.noticed);
+        if noticed.len() == MAX_NOTICED {
+            noticed.pop_front();
+        }
+        noticed.push_back(found.clone());
+    }
+
+    /// The warnings that were shown since the last call, the oldest first.
+    pub(crate) fn take_noticed(&self) -> VecDeque<Diagnostic> {
+        std::mem::take(&mut lock(&self.0.noticed))
     }
 
     fn precision(&self) -> Policy {

@@ -13,7 +13,7 @@
 //! same: the kernel calls [`deny_only`], and silences and counts what it shows itself.
 
 use stratoscope_diagnostics::policy::{Level, Policy, Verdict};
-use stratoscope_diagnostics::{Diagnostic, Result, policy};
+use stratoscope_diagnostics::{Diagnostic, Result, Severity, policy};
 
 use super::RunContext;
 
@@ -46,6 +46,8 @@ pub fn deny_only(codes: &[String]) {
 
 /// A call of the user's begins: warnings that an earlier call has shown may be shown again.
 pub(crate) fn begin_call() {
+    // Those of an earlier call are of no run of this one.
+    RunContext::current().take_noticed();
     with_policy(Policy::begin);
 }
 
@@ -61,7 +63,12 @@ pub(crate) fn notice(found: Diagnostic) -> Result<()> {
         Verdict::Denied => return Err(Box::new(policy::denied(found))),
         Verdict::Silenced => {}
         Verdict::Repeated if !observer.counts_notices() => {}
-        Verdict::Repeated | Verdict::Show => observer.notice(found),
+        Verdict::Repeated | Verdict::Show => {
+            if found.severity == Severity::Warning {
+                context.note(&found);
+            }
+            observer.notice(found);
+        }
     }
     Ok(())
 }
@@ -72,8 +79,6 @@ fn with_policy<T>(use_it: impl FnOnce(&mut Policy) -> T) -> T {
 
 #[cfg(test)]
 mod tests {
-    use stratoscope_diagnostics::Severity;
-
     use super::*;
 
     #[test]

@@ -189,14 +189,7 @@ impl Run {
     /// # Errors
     /// SC0103 for a number that is negative or not finite; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn set_learning_rate(&self, rate: RateChange) -> Result<Edit> {
-        let (RateChange(NewRate::Pin(number)) | RateChange(NewRate::Scale(number))) = rate;
-        if !(number.is_finite() && number >= 0.0) {
-            return Err(bad("set_learning_rate", number, "a finite number ≥ 0"));
-        }
-        self.edited(match rate.0 {
-            NewRate::Pin(rate) => Change::PinRate(rate.into()),
-            NewRate::Scale(factor) => Change::ScaleRate(factor.into()),
-        })
+        self.edited(rate_change(rate)?)
     }
 
     /// Sets how the gradients of the steps to come are clipped: `Clipping::Global(1.0)`, `Clipping::None`.
@@ -204,16 +197,7 @@ impl Run {
     /// # Errors
     /// SC0103 for a limit that is not above 0; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn set_clipping(&self, clipping: Clipping) -> Result<Edit> {
-        let clip = match clipping {
-            Clipping::None => None,
-            Clipping::PerTensor(limit) => Some((Clip::PerTensor, limit)),
-            Clipping::Global(limit) => Some((Clip::Global, limit)),
-            Clipping::Value(limit) => Some((Clip::Value, limit)),
-        };
-        if let Some((_, limit)) = clip.filter(|(_, limit)| !(limit.is_finite() && *limit > 0.0)) {
-            return Err(bad("set_clipping", limit, "a finite number above 0"));
-        }
-        self.edited(Change::Clip(clip.map(|(kind, limit)| (kind, limit.into()))))
+        self.edited(clipping_change(clipping)?)
     }
 
     /// Freezes the variables whose names begin with this, from the coming step on. See [`Model::freeze`](crate::Model::freeze).
@@ -240,21 +224,53 @@ impl Run {
     /// SC0103 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
     pub fn skip_batch(&self) -> Result<Edit> {
         self.with("skip_batch", |lease, run| {
-            let Some(coming) = run.coming_batch() else {
-                return Err(bad(
-                    "skip_batch",
-                    "…",
-                    "a step that is not done yet, and all steps are done",
-                ));
-            };
-            let BatchPosition { epoch, batch } = coming.position;
-            run.edit(lease, Change::Skip(epoch, batch))
+            let change = skip_change(run)?;
+            run.edit(lease, change)
         })
     }
 
     pub(super) fn edited(&self, change: Change) -> Result<Edit> {
         self.with("edit", |lease, run| run.edit(lease, change))
     }
+}
+
+/// # Errors
+/// See [`Run::set_learning_rate`].
+pub(super) fn rate_change(rate: RateChange) -> Result<Change> {
+    let (RateChange(NewRate::Pin(number)) | RateChange(NewRate::Scale(number))) = rate;
+    if !(number.is_finite() && number >= 0.0) {
+        return Err(bad("set_learning_rate", number, "a finite number ≥ 0"));
+    }
+    Ok(match rate.0 {
+        NewRate::Pin(rate) => Change::PinRate(rate.into()),
+        NewRate::Scale(factor) => Change::ScaleRate(factor.into()),
+    })
+}
+
+/// # Errors
+/// See [`Run::set_clipping`].
+pub(super) fn clipping_change(clipping: Clipping) -> Result<Change> {
+    let clip = match clipping {
+        Clipping::None => None,
+        Clipping::PerTensor(limit) => Some((Clip::PerTensor, limit)),
+        Clipping::Global(limit) => Some((Clip::Global, limit)),
+        Clipping::Value(limit) => Some((Clip::Value, limit)),
+    };
+    if let Some((_, limit)) = clip.filter(|(_, limit)| !(limit.is_finite() && *limit > 0.0)) {
+        return Err(bad("set_clipping", limit, "a finite number above 0"));
+    }
+    Ok(Change::Clip(clip.map(|(kind, limit)| (kind, limit.into()))))
+}
+
+/// # Errors
+/// See [`Run::skip_batch`].
+pub(super) fn skip_change(run: &RunState<'_>) -> Result<Change> {
+    let Some(coming) = run.coming_batch() else {
+        let expects = "a step that is not done yet, and all steps are done";
+        return Err(bad("skip_batch", "…", expects));
+    };
+    let BatchPosition { epoch, batch } = coming.position;
+    Ok(Change::Skip(epoch, batch))
 }
 
 pub(super) fn bad(

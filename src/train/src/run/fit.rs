@@ -71,12 +71,12 @@ pub(crate) fn fit(
     match run.end(&mut lease, outcome) {
         Ok(history) => {
             run.observer.fit_ended(run.number, &history);
-            let callbacks = &mut run.hooks.callbacks;
-            lease.lent(|| callbacks.train_ended(&history));
+            run.tell_end(&mut lease, &history);
             Ok(history)
         }
         Err(problem) => {
             run.observer.fit_failed(run.number);
+            run.tell_failure(&mut lease, &problem);
             Err(problem)
         }
     }
@@ -266,6 +266,8 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     }
     // It is tokenized by now.
     plan.validation = Validation::None;
+    // Those of the run that this one goes on with.
+    let requests = std::mem::take(&mut progress.history.requests);
     let mut run = RunState {
         number,
         hooks: Hooks {
@@ -297,6 +299,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         stop: None,
         fork_of: None,
         forks: 0,
+        requests,
     };
     run.take_over(lease, edits)?;
     if let Some(part) = part {

@@ -131,6 +131,7 @@ fn forked_run(run: &RunState<'static>, of: ForkOf) -> RunState<'static> {
         stop: None,
         fork_of: Some(of),
         forks: 0,
+        requests: Vec::new(),
     }
 }
 

@@ -139,8 +139,7 @@ impl Run {
         let history = run.end(&mut lease, Ok(Pause::Complete))?;
         owned.model.occupied.release();
         run.observer.fit_ended(run.number, &history);
-        let callbacks = &mut run.hooks.callbacks;
-        lease.lent(|| callbacks.train_ended(&history));
+        run.tell_end(&mut lease, &history);
         Ok(history)
     }
 
@@ -238,6 +237,7 @@ impl Run {
                 Ok(pause) => pause,
                 Err(problem) => {
                     run.observer.fit_failed(run.number);
+                    run.tell_failure(lease, &problem);
                     run.stop = None;
                     return Err(undo_update(lease, run, goal.call(), problem));
                 }
@@ -279,7 +279,7 @@ impl Run {
     ///
     /// # Errors
     /// SC0121 in a callback of this run.
-    fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         call: &str,
         read: impl FnOnce(&ModelState, &RunState<'static>) -> Result<T>,
@@ -323,7 +323,7 @@ impl Pause {
 }
 
 /// Where a run stands.
-fn position(state: &ModelState, run: &RunState<'_>) -> Position {
+pub(crate) fn position(state: &ModelState, run: &RunState<'_>) -> Position {
     let progress = &run.progress;
     let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
     let batches = run.batch_plan.batches(epoch);

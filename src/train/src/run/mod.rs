@@ -41,6 +41,7 @@ pub mod profile;
 pub(crate) mod progress;
 pub mod regularization;
 mod replay;
+pub mod requests;
 pub mod rewind;
 pub mod row_changes;
 pub(crate) mod run_state;

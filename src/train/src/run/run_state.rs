@@ -17,7 +17,7 @@ use crate::inspect::Inspection;
 
 use crate::prepare::Prepared;
 use crate::report::counters::{Counters, Shape};
-use crate::report::history::History;
+use crate::report::history::{History, RequestRecord};
 use crate::report::run_report::ForkOf;
 use crate::report::stop::Stop;
 use crate::run::batch_plan::{BatchPlan, BatchPosition};
@@ -77,6 +77,8 @@ pub(crate) struct RunState<'a> {
     pub fork_of: Option<ForkOf>,
     /// How often it was forked.
     pub forks: u64,
+    /// The requests that reached it from outside. A run that is turned back keeps them.
+    pub requests: Vec<RequestRecord>,
 }
 
 /// How far a run is.
@@ -202,6 +204,7 @@ impl RunState<'_> {
     pub(crate) fn history(&self, state: &ModelState) -> History {
         let mut history = self.progress.history.clone();
         history.counters = state.step.counters;
+        history.requests.clone_from(&self.requests);
         history
     }
 
@@ -228,6 +231,7 @@ impl RunState<'_> {
             step.begin_run(0, 0);
             return Err(problem);
         }
+        self.progress.history.requests.clone_from(&self.requests);
         let mut history = self.progress.history.clone();
         history.interrupted = is_interrupted;
         if is_interrupted {

@@ -42,6 +42,7 @@ mod pipeline;
 mod profile;
 mod question_answering;
 mod recompute;
+mod requested;
 mod rewinding;
 mod run_breakpoints;
 mod runs;

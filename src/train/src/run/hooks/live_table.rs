@@ -12,8 +12,10 @@ use super::{At, EpochOver, Hook};
 use crate::context::events::{Advanced, EpochEnded, ExecutionEnded, RunCommand};
 use crate::context::interrupt;
 use crate::report::history::ExecutionRecord;
+use crate::requests::{Refusal, Request};
 use crate::run::edits::{Change, Dated};
 use crate::run::loop_state::{LoopState, Pause};
+use crate::run::requests::{Done, Move};
 use crate::step::evaluation::measured;
 
 /// How often a paused run looks for the next command.
@@ -116,7 +118,16 @@ impl LiveTable {
             if observer.wants_to_look() {
                 at.lease.lent(|| observer.look());
             }
-            match observer.command(run) {
+            let command = match observer.command(run) {
+                Some(RunCommand::Request { number, request }) => {
+                    match self.request(at, number, &request) {
+                        Some(command) => Some(command),
+                        None => continue,
+                    }
+                }
+                other => other,
+            };
+            match command {
                 Some(RunCommand::Pause) if !self.is_paused => {
                     self.is_paused = true;
                     self.show_pause(at);
@@ -125,7 +136,8 @@ impl LiveTable {
                     self.is_paused = false;
                     observer.paused(run, false);
                 }
-                Some(RunCommand::Pause | RunCommand::Continue) => {}
+                // A request has become one of the others.
+                Some(RunCommand::Pause | RunCommand::Continue | RunCommand::Request { .. }) => {}
                 Some(RunCommand::Step) => return,
                 Some(RunCommand::Stop) => {
                     at.pause = Some(Pause::Interrupted);
@@ -139,6 +151,37 @@ impl LiveTable {
                 None => thread::sleep(PERIOD),
             }
         }
+    }
+
+    /// Does what a request asks, and answers it. Returns the command that it means, if it moves the run.
+    fn request(
+        &self,
+        at: &mut LoopState<'_, '_, '_>,
+        number: u64,
+        request: &Request,
+    ) -> Option<RunCommand> {
+        let observer = Arc::clone(&at.run.observer);
+        let to = match at.run.requested(at.lease, request) {
+            Done::Answered(answer) => {
+                observer.answered(number, &answer);
+                return None;
+            }
+            Done::Moves(to) => to,
+        };
+        let (command, what, is_possible) = match to {
+            Move::Pause => (RunCommand::Pause, "paused", !self.is_paused),
+            Move::Step => (RunCommand::Step, "one step", self.is_paused),
+            Move::Continue => (RunCommand::Continue, "goes on", self.is_paused),
+            Move::Stop => (RunCommand::Stop, "stopped", true),
+        };
+        let outcome = match (is_possible, self.is_paused) {
+            (true, _) => Ok(what.into()),
+            (false, true) => Err(Refusal::new("not_now", "the run is paused already")),
+            (false, false) => Err(Refusal::new("not_now", "the run is not paused")),
+        };
+        let answer = at.run.recorded(at.lease, request, outcome);
+        observer.answered(number, &answer);
+        is_possible.then_some(command)
     }
 
     /// Reports also soon after a report that took long: no later one corrects what a paused run shows.
