@@ -17,6 +17,8 @@ SPEED = re.compile(r"( +\d[\d.]*)? +(\d+ (h|min) )?\d[\d.]* (ms|s|min)$|\d[\d.]*
 PICTURE = re.compile(r"data:image/[^\"')]+")
 # Said below a table of training where a worker was much slower than the others, as on a machine that does other things too.
 STRAGGLER = re.compile(r"(\n|<div[^>]*>)worker \d+ is the slowest: [^<\n]*(</div>)?")
+# When the stages of a pipeline computed: forward, backward, or not at all.
+TIMELINE = re.compile(r"^stage \d+  [FB·]+$", re.MULTILINE)
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
 CHECKSUM = re.compile(r"\b[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"\b\d+ (h|min) \d+ (min|s)\b|(?:(?:<|&lt;) ?)?[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
@@ -35,6 +37,7 @@ def text_of(value):
 def without_numbers(text):
     """The text with every number, size, time, bar and folder replaced, and the space that aligned them."""
     text = PICTURE.sub("picture", STRAGGLER.sub("", text))
+    text = TIMELINE.sub("timeline", text)
     text = FOLDER.sub("", text)
     text = CHECKSUM.sub("0", text)
     text = NUMBER.sub("0", text)

@@ -66,6 +66,12 @@ def test_the_comparison_sees_what_changes_and_nothing_else():
     straggler = "worker 2 is the slowest: it computes 610 ms in a step, the others at most 0.3 s, and they wait for it"
     assert not differs(text(f"{table}\n{straggler}"))
     assert not differs(text(f"{table}<div style=\"color:gray\">{straggler}</div>"))
+    stages = f"{table}\nstage 0  FFBB··\nstage 1  ·FFBB·"
+    pipeline = {"cells": [cell | {"outputs": [output | {"data": {"text/plain": stages}}]}]}
+    other = json.loads(json.dumps(pipeline).replace("FFBB", "FBFB"))
+    assert not list(notebook_outputs.differences(other, pipeline))
+    fewer = json.loads(json.dumps(pipeline).replace("stage 1", "device 1"))
+    assert list(notebook_outputs.differences(fewer, pipeline))
     assert differs(text(table.replace("loss", "val loss")))
     assert differs(text(table + "\n    2  0.4  800.2  0.1 s"))
     assert differs(lambda other: other["outputs"].append(error))

@@ -28,7 +28,7 @@ const fn exercise(number: &'static str, title: &'static str) -> Exercise {
 }
 
 /// All exercises, in the order of the course.
-pub const EXERCISES: [Exercise; 35] = [
+pub const EXERCISES: [Exercise; 39] = [
     exercise("1.1", "the gradient of one example"),
     exercise("1.2", "a step of gradient descent"),
     exercise("1.3", "a prediction: a step that is too long"),
@@ -68,6 +68,10 @@ pub const EXERCISES: [Exercise; 35] = [
     exercise("11.1", "the memory of a replica"),
     exercise("11.2", "a reduce-scatter"),
     exercise("11.3", "a prediction: the bytes of a step"),
+    exercise("12.1", "the bubble"),
+    exercise("12.2", "one forward, one backward"),
+    exercise("12.3", "a prediction: stored micro-batches"),
+    exercise("12.4", "balanced stages"),
 ];
 
 /// How far the exercises are: what was checked last.
@@ -91,7 +95,7 @@ pub fn title(number: &str) -> Option<&'static str> {
 /// All exercises of a finished lesson.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The lesson, from 1 to 11.
+    /// The lesson, from 1 to 12.
     pub lesson: usize,
     /// Number, title and state of each exercise.
     pub rows: Vec<(&'static str, &'static str, State)>,
@@ -167,7 +171,7 @@ impl fmt::Display for Unfinished {
         match open.is_empty() {
             true => write!(
                 f,
-                "there is no lesson {}; the course has the lessons 1 to 11",
+                "there is no lesson {}; the course has the lessons 1 to 12",
                 self.0.lesson
             ),
             false => write!(
@@ -191,7 +195,7 @@ mod tests {
     #[test]
     fn a_lesson_is_finished_when_all_but_its_extras_are_right() {
         let right = |number| Verdict::new(number, State::Right, Vec::new());
-        assert!(report(12).is_err_and(|it| it.to_string().contains("1 to 11")));
+        assert!(report(13).is_err_and(|it| it.to_string().contains("1 to 12")));
         states().retain(|number, _| !number.starts_with("9."));
         assert!(!Verdict::new("9.3", State::Noted, Vec::new()).is_right());
         let found = report(9).expect_err("nothing was checked").to_string();
@@ -210,7 +214,7 @@ mod tests {
 
     #[test]
     fn every_lesson_has_exercises_in_order() {
-        for lesson in 1..=10 {
+        for lesson in 1..=12 {
             let prefix = format!("{lesson}.");
             let own: Vec<&str> = (EXERCISES.iter().map(|it| it.number))
                 .filter(|it| it.starts_with(&prefix))

@@ -18,11 +18,14 @@ pub use stratoscope_course::lessons::{Report, Unfinished, report};
 pub use stratoscope_course::local_sgd::check_local_sgd;
 pub use stratoscope_course::monitor::{check_broken_row, check_stops_at, sensor_readings};
 pub use stratoscope_course::one_step::{check_gradient, check_step};
+pub use stratoscope_course::pipeline::{
+    check_balanced, check_bubble, check_one_f_one_b, stored, timeline,
+};
 pub use stratoscope_course::prediction::predicted;
 pub use stratoscope_course::sixteen_bits::{check_bfloat16, check_training_bytes};
 pub use stratoscope_course::staleness::{check_delayed_descent, check_staleness};
 pub use stratoscope_course::zero::{check_reduce_scatter, check_replica_bytes};
-pub use stratoscope_course::{Cluster, Event, Hop, State, Verdict};
+pub use stratoscope_course::{Cluster, Event, Hop, Pass, State, Verdict};
 pub use stratoscope_diagnostics::Result;
 
 cards!(Report, Verdict);
@@ -283,6 +286,8 @@ fn are_equal(one: &Gradients, other: &Gradients) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_strategy::{PipelinePass, PipelineSchedule};
+
     use super::*;
 
     fn words(verdict: &Verdict) -> String {
@@ -451,5 +456,21 @@ mod tests {
             }
         });
         assert!(ring.is_right(), "{ring:?}");
+    }
+
+    #[test]
+    fn the_schedule_is_that_of_the_project() {
+        let own = |stage: usize, stages: usize, micro_batches: usize| -> Vec<Pass> {
+            let schedule = PipelineSchedule::OneForwardOneBackward;
+            let passes = schedule.passes(stage, stages, micro_batches).into_iter();
+            let pass = |it| match it {
+                PipelinePass::Forward(index) => Pass::Forward(index),
+                PipelinePass::Backward(index) => Pass::Backward(index),
+            };
+            passes.map(pass).collect()
+        };
+        assert!(check_one_f_one_b(own).is_right());
+        assert!(check_bubble(stratoscope_strategy::strategy::bubble).is_right());
+        assert_eq!(stored(&own(1, 4, 8)), 3);
     }
 }
