@@ -9,6 +9,7 @@ import pathlib
 import re
 import stat
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -237,19 +238,27 @@ let history = fit!(line, rows, epochs = 2, batch_size = 16, callbacks = [on_aler
         assert f": failed {error['ename']}: " in (tmp_path / "heard").read_text()
 
 
-def test_loggers_have_what_the_history_holds(tmp_path):
-    with Kernel(cwd=tmp_path) as kernel:
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """A folder with logs, and the losses of the epochs and the executions."""
+    folder = tmp_path_factory.mktemp("logs")
+    with Kernel(cwd=folder) as kernel:
         kernel.run(LINE)
         kernel.run("""let course = fit!(line, rows, epochs = 3, batch_size = 16, validation_split = 0.25,
     callbacks = [MlflowLogger::new("mlruns", "lines")?, TrackioLogger::new("run.csv")?])?;""")
         losses = json.loads(kernel.run("course.epochs.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
         steps = json.loads(kernel.run("course.executions.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
-    rows = list(csv.DictReader((tmp_path / "run.csv").open()))
+    return folder, losses, steps
+
+
+def test_loggers_have_what_the_history_holds(logged):
+    folder, losses, steps = logged
+    rows = list(csv.DictReader((folder / "run.csv").open()))
     assert list(rows[0]) == ["step", "batch/loss", "lr", "grad/norm", "train/loss", "train/mae", "val/loss", "val/mae"]
     assert [float(row["batch/loss"]) for row in rows if row["batch/loss"]] == steps
     assert [(int(row["step"]), float(row["train/loss"])) for row in rows if row["train/loss"]] == [
         (len(steps) // 3 * (epoch + 1), loss) for epoch, loss in enumerate(losses)]
-    (experiment,) = [each for each in (tmp_path / "mlruns").iterdir()]
+    (experiment,) = (folder / "mlruns").iterdir()
     (run,) = [each for each in experiment.iterdir() if each.is_dir()]
     assert "name: \"lines\"\n" in (experiment / "meta.yaml").read_text()
     assert re.fullmatch("[0-9a-f]{32}", run.name)
@@ -265,9 +274,27 @@ def test_loggers_have_what_the_history_holds(tmp_path):
     meta = dict(line.split(": ", 1) for line in (run / "meta.yaml").read_text().splitlines())
     assert (meta["status"], meta["lifecycle_stage"], meta["run_id"]) == ("3", "active", f'"{run.name}"')
     assert int(meta["end_time"]) >= int(meta["start_time"])
-    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: only the documented layout is checked")
-    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
-    client = mlflow.MlflowClient((tmp_path / "mlruns").as_uri())
+
+
+def test_mlflow_reads_its_runs(request, monkeypatch):
+    mlflow = pytest.importorskip("mlflow", reason="the package mlflow is not installed")
+    folder, losses, steps = request.getfixturevalue("logged")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    client = mlflow.MlflowClient((folder / "mlruns").as_uri())
     (found,) = client.search_runs([client.get_experiment_by_name("lines").experiment_id])
     assert found.info.status == "FINISHED" and found.data.metrics["loss"] == losses[-1]
     assert [each.value for each in client.get_metric_history(found.info.run_id, "batch_loss")] == steps
+
+
+def test_trackio_imports_its_file(request, tmp_path):
+    pytest.importorskip("trackio", reason="the package trackio is not installed")
+    folder, losses, steps = request.getfixturevalue("logged")
+    code = f"""import json, trackio
+trackio.import_csv({str(folder / "run.csv")!r}, project="lines")
+from trackio.sqlite_storage import SQLiteStorage
+print(json.dumps(SQLiteStorage.get_logs("lines", "run")))"""
+    environment = {**os.environ, "HOME": str(tmp_path), "HF_HOME": str(tmp_path)}
+    said = subprocess.check_output([sys.executable, "-c", code], text=True, env=environment, timeout=120)
+    logs = json.loads(said.splitlines()[-1])
+    assert [each["batch/loss"] for each in logs if "batch/loss" in each] == steps
+    assert [each["train/loss"] for each in logs if "train/loss" in each] == losses
