@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Map, Value, json};
 use stratoscope_train::events::{Observer, RunCommand};
 use stratoscope_train::requests::{Answer, Request};
-use stratoscope_train::{AlertKind, Callbacks, FitArgs, Run, RunContext, on_alert, pin};
+use stratoscope_train::{
+    AlertKind, Callbacks, FitArgs, Run, RunContext, breakpoints, on_alert, pin,
+};
 
 use crate::support::{load, plain_args, sentences, tiny_bert};
 
@@ -175,10 +177,8 @@ fn alerts_tell_of_breakpoints_and_the_end() {
     let run = model
         .start(&sentences(8), args().callbacks(callbacks))
         .expect("it starts");
-    run.break_when(
-        stratoscope_train::breakpoints::every(1) | stratoscope_train::breakpoints::nan(),
-    )
-    .expect("a condition");
+    run.break_when(breakpoints::loss().above(0.0))
+        .expect("a condition");
     run.step(1).expect("it stops");
     run.clear_breakpoints().expect("it stands");
     run.finish().expect("the rest");
@@ -187,7 +187,7 @@ fn alerts_tell_of_breakpoints_and_the_end() {
     assert_eq!(kinds.last(), Some(&AlertKind::Finished), "{heard:?}");
     let stopped = heard.iter().find(|it| it.0 == AlertKind::Breakpoint);
     assert!(
-        stopped.is_some_and(|it| it.2.contains("every(1)")),
+        stopped.is_some_and(|it| it.1 == 0 && it.2.contains("loss")),
         "{heard:?}"
     );
 }
