@@ -29,6 +29,7 @@ COMMANDS = {
     "tests/run.sh --only data": ("tests/run.sh --only tidy", "passed: tidy"),
     "tests/run.sh --only test_runs.py": None,  # as tests of one file do
     "tests/run.sh --only course": None,  # minutes
+    "tests/run.sh --only lints": None,  # minutes
     "cargo test -p": None,  # a part of a command
     "tests/other_processor.sh LEVEL PROGRAM": None,  # tests/test_processors.py
     "target/debug/stratoscope install --user": ("target/debug/stratoscope install --user", "installed the kernel `stratoscope` in"),
@@ -89,6 +90,7 @@ COMMANDS = {
     "cargo run --example fine_tune -- --seeds 5 --policy mixed_bfloat16": None,  # an hour
     "cargo run --example train_step -- --batch 16 --seq 64 --policy mixed_bfloat16": None,
     "cargo run --example train_step -- --batch 8 --seq 512 --policy mixed_bfloat16": None,
+    "cargo run --example train_step -- --batch 16 --seq 64 --steps 16 --no-product --device cpu --profile": None,  # measures
     "cargo run --example train_step -- --batch 16 --seq 64 --replicas 4 --zero 3 --no-product": None,
     "cargo run --example memory -- all-MiniLM-L6-v2 8 64 replicas=4 zero=3 parts": None,
     "cargo run --example gpu_step -- --batch 8 --seq 32": None,  # needs an adapter
