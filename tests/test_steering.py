@@ -3,6 +3,7 @@ handler, with the checks of a cell and a line in the history. Alerts and the run
 
 import csv
 import http.client
+import importlib.util
 import json
 import os
 import pathlib
@@ -276,9 +277,16 @@ def test_loggers_have_what_the_history_holds(logged):
     assert int(meta["end_time"]) >= int(meta["start_time"])
 
 
-def test_mlflow_reads_its_runs(request, monkeypatch):
-    mlflow = pytest.importorskip("mlflow", reason="the package mlflow is not installed")
-    folder, losses, steps = request.getfixturevalue("logged")
+# mlflow and trackio are large: their tests are there where somebody has installed them.
+def where_installed(package):
+    return lambda test: test if importlib.util.find_spec(package) else None
+
+
+@where_installed("mlflow")
+def test_mlflow_reads_its_runs(logged, monkeypatch):
+    import mlflow
+
+    folder, losses, steps = logged
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     client = mlflow.MlflowClient((folder / "mlruns").as_uri())
     (found,) = client.search_runs([client.get_experiment_by_name("lines").experiment_id])
@@ -286,9 +294,9 @@ def test_mlflow_reads_its_runs(request, monkeypatch):
     assert [each.value for each in client.get_metric_history(found.info.run_id, "batch_loss")] == steps
 
 
-def test_trackio_imports_its_file(request, tmp_path):
-    pytest.importorskip("trackio", reason="the package trackio is not installed")
-    folder, losses, steps = request.getfixturevalue("logged")
+@where_installed("trackio")
+def test_trackio_imports_its_file(logged, tmp_path):
+    folder, losses, steps = logged
     code = f"""import json, trackio
 trackio.import_csv({str(folder / "run.csv")!r}, project="lines")
 from trackio.sqlite_storage import SQLiteStorage

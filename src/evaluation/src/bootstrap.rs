@@ -96,7 +96,7 @@ pub(crate) fn intervals<const N: usize, S: Statistic<N>>(
 }
 
 /// The interval of a number that `measure` makes of examples, given by their indices; an example may be there several times. A resample of
-/// which the number is not known (NaN) is drawn again as often as [`TRIES`] times, and left out then. `None` where the number of all examples
+/// which the number is not known (NaN) is drawn again as often as `TRIES` times, and left out then. `None` where the number of all examples
 /// is not known.
 ///
 /// # Errors

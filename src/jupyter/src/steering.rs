@@ -193,15 +193,15 @@ impl Steering {
     async fn answer(&self, from: &str, data: Value, parent: &Arc<Value>) -> Value {
         let id = id_of(&data);
         let mut answer = match self.admitted(data) {
-            Ok((run, action, arguments)) => {
+            Ok(asked) => {
                 let request = RunRequest {
                     run: None,
                     from: from.to_owned(),
-                    action,
-                    arguments,
+                    action: asked.action,
+                    arguments: asked.arguments,
                 };
                 match Waits::begin(&self.shared.waiting) {
-                    Some(_waits) => self.handled(run, request, parent).await,
+                    Some(_waits) => self.handled(asked.run, request, parent).await,
                     None => refusal("too_many", "too many requests wait for an answer"),
                 }
             }
@@ -217,7 +217,7 @@ impl Steering {
     ///
     /// # Errors
     /// The answer to one that is refused.
-    fn admitted(&self, data: Value) -> Result<(Option<Named>, String, Map<String, Value>), Value> {
+    fn admitted(&self, data: Value) -> Result<Asked, Value> {
         if !self.shared.rate.lock().admits(Instant::now()) {
             let message = "too many requests: at most 20 a second";
             return Err(refusal("too_many", message));
@@ -225,8 +225,7 @@ impl Steering {
         if data.to_string().len() > MAX_REQUEST_BYTES {
             return Err(refusal("too_large", "a request has at most 16 KiB"));
         }
-        let asked = parsed(data)?;
-        Ok((asked.run, asked.action, asked.arguments))
+        parsed(data)
     }
 
     async fn handled(

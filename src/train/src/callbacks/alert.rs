@@ -1,12 +1,12 @@
 //! Tells somebody of a run when something happens: in the notebook, by a command, by a webhook or by a closure.
 //!
 //! ```no_run
-//! use stratoscope_train::{AlertTo, Callbacks, FitArgs, on_alert};
+//! use stratoscope_train::{Alert, AlertTo, Callbacks, FitArgs, on_alert};
 //!
 //! let args = FitArgs::new().callbacks(
 //!     Callbacks::new()
 //!         .and(on_alert(AlertTo::command("notify-send", ["training"])))
-//!         .and(on_alert(|alert| println!("{alert}"))),
+//!         .and(on_alert(|alert: &Alert| println!("{alert}"))),
 //! );
 //! ```
 

@@ -1,6 +1,7 @@
 //! What the training loop works on: the model's state, the run, and where the call that drives it is to end. The loop
 //! ([`training_loop`](super::training_loop)) says in which order things happen, the functions here what they do to the run.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -130,18 +131,19 @@ impl LoopState<'_, '_, '_> {
         self.run.skipped.contains(&begin)
     }
 
-    /// What the user has changed about the step of this batch is in force from here on. Returns the batch with other labels
-    /// and weights, where it has any.
-    pub(super) fn changed(&mut self, group: &Range<u64>, batch: &Batch) -> Option<Batch> {
+    /// What the user has changed about the step of this batch is in force from here on. Returns the batch, with other labels
+    /// and weights where it has any.
+    pub(super) fn changed<'b>(&mut self, group: &Range<u64>, batch: &'b Batch) -> Cow<'b, Batch> {
         let run = &mut *self.run;
         let is_step_changed = !run.step_changes.is_empty() || run.settings.change.is_some();
         let are_rows_changed = run.row_changes.is_some() || run.without_row.is_some();
         if !is_step_changed && !are_rows_changed {
-            return None;
+            return Cow::Borrowed(batch);
         }
         run.settings.change = run.step_change(run.progress.epoch, group.start);
         let changes = run.row_changes.iter().chain(&run.settings.change);
-        StepChange::batch_by_all(changes.chain(&run.without_row), batch)
+        let changed = StepChange::batch_by_all(changes.chain(&run.without_row), batch);
+        changed.map_or(Cow::Borrowed(batch), Cow::Owned)
     }
 
     /// Goes past a batch. Later batches have the dropout masks that they would have had.

@@ -102,8 +102,7 @@ impl Drive<'_, '_, '_> {
             self.at.leave_out(index);
             return Ok(());
         }
-        let changed = self.at.changed(&group, batch);
-        let batch = changed.as_ref().unwrap_or(batch);
+        let batch = &self.at.changed(&group, batch);
         if index == group.start {
             self.tell(|hook, at| hook.before_step(at))?;
         }
