@@ -201,7 +201,7 @@ def test_planted_faults_are_found_and_their_correction_is_measured(run):
     assert "word command" in slices
     assert "`spike(2.0)` stopped it before step" in executed.shown("run.break_when")
     assert "the loss has grown" in executed.shown("run.why()")
-    assert "labels: row " in executed.shown("run.relabel(")
+    assert "labels: row " in executed.shown("run.finish()")
     assert "the first model is better" in executed.shown(".difference(")
 
 
