@@ -6,7 +6,7 @@
 //! - `socket` has a file per kind of socket. Each socket is owned by one task.
 //! - `kernel` starts and ends the tasks; `requests` answers requests; `execution` executes cells in order;
 //!   `running` publishes whether the kernel is busy; `outputs` publishes the outputs of a running cell; `comms` are
-//!   the channels of widgets, whose models are in `widget`; `lint` checks cells while they are typed;
+//!   the channels of widgets, whose models are in `widget`; `open_comms` are those that front ends open; `lint` checks cells while they are typed;
 //!   `completeness` decides whether a cell is finished.
 //!
 //! **Invariants.** Nothing that arrives on a socket ends the kernel: what cannot be parsed is logged and
@@ -31,6 +31,7 @@ mod kernel;
 mod kernel_info;
 mod lint;
 mod message;
+mod open_comms;
 mod outputs;
 mod requests;
 mod running;

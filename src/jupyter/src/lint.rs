@@ -32,7 +32,8 @@ use stratoscope_os::console::warn;
 use stratoscope_session::Lint;
 
 use super::envelope::Request;
-use super::message::{CommClose, CommMessage, CommOpen, MessageType};
+use super::message::{CommClose, CommMessage, CommOpen};
+use super::open_comms::{CommEvent, OpenComms};
 use super::socket::iopub::Iopub;
 use super::utf16::Utf16;
 
@@ -45,8 +46,6 @@ const MOST_TEXT: usize = 1 << 20;
 const MOST_ID: usize = 256;
 /// Of more findings, the first ones are sent.
 const MOST_RANGES: usize = 100;
-/// Comms that are open at once; the oldest one is closed for a further one. A page has one for each of its kernels.
-const MOST_COMMS: usize = 64;
 /// Requests that wait, and their bytes; the oldest ones are dropped.
 const MOST_WAITING: usize = 1024;
 const MOST_WAITING_BYTES: usize = 16 << 20;
@@ -62,8 +61,7 @@ pub struct LintComms {
 
 #[derive(Default)]
 struct State {
-    /// The open comms, the oldest first.
-    comms: VecDeque<String>,
+    comms: OpenComms,
     /// The requests that wait, the oldest first; at most one of each cell.
     waiting: VecDeque<Waiting>,
     /// The bytes of their texts.
@@ -130,13 +128,16 @@ impl State {
     }
 
     fn close(&mut self, comm_id: &str) -> bool {
-        let open = self.comms.len();
-        self.comms.retain(|it| it != comm_id);
+        self.forget(comm_id);
+        self.comms.close(comm_id)
+    }
+
+    /// Drops the requests of a comm that wait.
+    fn forget(&mut self, comm_id: &str) {
         let (gone, kept) = (std::mem::take(&mut self.waiting).into_iter())
             .partition::<VecDeque<_>, _>(|it| it.comm_id == comm_id);
         self.waiting = kept;
         self.bytes -= gone.iter().map(|it| it.asked.text.len()).sum::<usize>();
-        self.comms.len() < open
     }
 }
 
@@ -153,21 +154,17 @@ impl LintComms {
     /// Takes a message if it is one of these comms; returns whether it was.
     pub fn take(&self, request: &Request) -> bool {
         let parent = || Arc::new(request.header_json.clone());
-        match request.header.msg_type {
-            MessageType::CommOpen => {
-                CommOpen::deserialize(&request.content).is_ok_and(|comm| self.open(&parent(), comm))
-            }
-            MessageType::CommMessage => CommMessage::deserialize(&request.content)
-                .is_ok_and(|message| self.receive(&parent(), message)),
-            MessageType::CommClose => CommClose::deserialize(&request.content)
-                .is_ok_and(|comm| self.state.lock().close(&comm.comm_id)),
-            _ => false,
+        match CommEvent::of(request) {
+            Some(CommEvent::Open(comm)) => self.open(&parent(), comm),
+            Some(CommEvent::Message(message)) => self.receive(&parent(), message),
+            Some(CommEvent::Close(comm)) => self.state.lock().close(&comm.comm_id),
+            None => false,
         }
     }
 
     /// The ids of the open comms.
     pub fn list(&self) -> Vec<String> {
-        self.state.lock().comms.iter().cloned().collect()
+        self.state.lock().comms.ids()
     }
 
     fn open(&self, parent: &Arc<Value>, comm: CommOpen) -> bool {
@@ -175,13 +172,8 @@ impl LintComms {
             return false;
         }
         let mut state = self.state.lock();
-        if !state.comms.contains(&comm.comm_id) {
-            state.comms.push_back(comm.comm_id);
-        }
-        if state.comms.len() > MOST_COMMS
-            && let Some(comm_id) = state.comms.front().cloned()
-        {
-            state.close(&comm_id);
+        if let Some(comm_id) = state.comms.open(comm.comm_id) {
+            state.forget(&comm_id);
             let data = json!({});
             self.iopub.publish(parent, &CommClose { comm_id, data });
         }

@@ -15,7 +15,6 @@
 //!
 //! Nothing of a request is logged.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -30,7 +29,8 @@ use tokio::runtime::Handle;
 
 use super::debug::Debug;
 use super::envelope::Request;
-use super::message::{CommClose, CommMessage, CommOpen, DebugEvent, MessageType};
+use super::message::{CommClose, CommMessage, CommOpen, DebugEvent};
+use super::open_comms::{CommEvent, OpenComms};
 use super::socket::iopub::Iopub;
 
 mod http;
@@ -40,8 +40,6 @@ pub const TARGET: &str = "stratoscope.runs";
 
 /// Longer requests are refused, in bytes of JSON.
 pub const MAX_REQUEST_BYTES: usize = 16 << 10;
-/// Comms that are open at once; the oldest one is closed for a further one.
-const MAX_COMMS: usize = 64;
 /// Requests that wait for an answer at once.
 const MAX_WAITING: usize = 16;
 /// Requests a second over some time, and at once after a pause.
@@ -60,8 +58,7 @@ pub struct Steering {
 
 #[derive(Default)]
 struct Shared {
-    /// The open comms, the oldest first.
-    comms: Mutex<VecDeque<String>>,
+    comms: Mutex<OpenComms>,
     waiting: AtomicUsize,
     rate: Mutex<Rate>,
     socket: Mutex<Option<http::Socket>>,
@@ -337,38 +334,24 @@ impl Steering {
     /// Takes a message if it is one of these comms; returns whether it was. Answers come later, without `busy` and `idle`.
     pub fn take(&self, request: &Request) -> bool {
         let parent = || Arc::new(request.header_json.clone());
-        match request.header.msg_type {
-            MessageType::CommOpen => {
-                CommOpen::deserialize(&request.content).is_ok_and(|comm| self.open(&parent(), comm))
-            }
-            MessageType::CommMessage => CommMessage::deserialize(&request.content)
-                .is_ok_and(|message| self.receive(parent(), message)),
-            MessageType::CommClose => CommClose::deserialize(&request.content).is_ok_and(|comm| {
-                let mut comms = self.shared.comms.lock();
-                let open = comms.len();
-                comms.retain(|it| *it != comm.comm_id);
-                comms.len() < open
-            }),
-            _ => false,
+        match CommEvent::of(request) {
+            Some(CommEvent::Open(comm)) => self.open(&parent(), comm),
+            Some(CommEvent::Message(message)) => self.receive(parent(), message),
+            Some(CommEvent::Close(comm)) => self.shared.comms.lock().close(&comm.comm_id),
+            None => false,
         }
     }
 
     /// The ids of the open comms.
     pub fn list(&self) -> Vec<String> {
-        self.shared.comms.lock().iter().cloned().collect()
+        self.shared.comms.lock().ids()
     }
 
     fn open(&self, parent: &Arc<Value>, comm: CommOpen) -> bool {
         if comm.target_name != TARGET {
             return false;
         }
-        let mut comms = self.shared.comms.lock();
-        if !comms.contains(&comm.comm_id) {
-            comms.push_back(comm.comm_id);
-        }
-        if comms.len() > MAX_COMMS
-            && let Some(comm_id) = comms.pop_front()
-        {
+        if let Some(comm_id) = self.shared.comms.lock().open(comm.comm_id) {
             let data = json!({});
             self.iopub.publish(parent, &CommClose { comm_id, data });
         }

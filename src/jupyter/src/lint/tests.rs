@@ -120,7 +120,7 @@ fn what_waits_is_bounded() {
         state.push(waiting(asked(sequence, &format!("l{sequence}"), &long)));
     }
     assert!(state.bytes <= MOST_WAITING_BYTES);
-    state.comms.push_back("c".to_owned());
+    state.comms.open("c".to_owned());
     assert!(state.close("c") && state.waiting.is_empty() && state.bytes == 0);
 }
 
