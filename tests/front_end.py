@@ -26,13 +26,13 @@ def main():
         os.execvp(rustc, [rustc, *arguments])
     # What cargo itself loads or runs.
     runs_in_cargo = "proc-macro" in kinds or name.startswith("build_script_")
-    driver = str(Path(rustc_of(rustc)).with_name("clippy-driver"))
+    programs = toolchain(rustc)
     if not runs_in_cargo:
         arguments = [metadata_only(it) for it in arguments]
-    linted = subprocess.run([driver, rustc, *arguments, "-D", "warnings"], close_fds=False).returncode
+    linted = subprocess.run([programs / "clippy-driver", rustc, *arguments, "-D", "warnings"], close_fds=False).returncode
     if linted or runs_in_cargo or "--test" in arguments or "bin" in kinds:
         return linted
-    return document(Path(rustc_of(rustc)).with_name("rustdoc"), arguments)
+    return document(programs / "rustdoc", arguments)
 
 
 def document(rustdoc, arguments):
@@ -46,7 +46,7 @@ def document(rustdoc, arguments):
         if argument in taken:
             chosen.append(next(rest))
     folder = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "doc"
-    return subprocess.run([str(rustdoc), *chosen, "-D", "warnings", "-o", str(folder)], close_fds=False).returncode
+    return subprocess.run([rustdoc, *chosen, "-D", "warnings", "-o", folder], close_fds=False).returncode
 
 
 def values(arguments, option):
@@ -64,10 +64,10 @@ def metadata_only(argument):
     return argument
 
 
-def rustc_of(rustc):
-    """The program of the toolchain, where `rustc` is that of rustup."""
+def toolchain(rustc):
+    """The folder of the programs of the toolchain; `rustc` may be that of rustup."""
     found = subprocess.run([rustc, "--print", "sysroot"], capture_output=True, text=True, check=True)
-    return Path(found.stdout.strip()) / "bin" / "rustc"
+    return Path(found.stdout.strip()) / "bin"
 
 
 if __name__ == "__main__":
