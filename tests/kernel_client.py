@@ -92,6 +92,8 @@ class Kernel:
             options["stderr"] = stderr
         self.manager.start_kernel(**options)
         self.client = self.manager.client()
+        # What the debugger has published while a cell ran, for the test that looks for it.
+        self.debug_events = []
         self.client.start_channels()
 
     def __enter__(self):
@@ -145,6 +147,8 @@ class Kernel:
                 raise TimeoutError(f"no end of the cell after {timeout} s:\n{code}\n{seen}") from None
             if message["parent_header"].get("msg_id") == request:
                 messages.append(Message(message["msg_type"], message["content"], message["metadata"]))
+            elif message["msg_type"] == "debug_event":
+                self.debug_events.append(message)
         while True:
             reply = self.client.get_shell_msg(timeout=max(deadline - time.monotonic(), 0.001))
             if reply["parent_header"].get("msg_id") == request:

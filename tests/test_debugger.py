@@ -291,7 +291,10 @@ def event(kernel, name, timeout=60):
     """The body of the next event of the debugger with this name."""
     deadline = time.monotonic() + timeout
     while True:
-        message = kernel.client.get_iopub_msg(timeout=max(deadline - time.monotonic(), 0.01))
+        if kernel.debug_events:
+            message = kernel.debug_events.pop(0)
+        else:
+            message = kernel.client.get_iopub_msg(timeout=max(deadline - time.monotonic(), 0.01))
         if message["msg_type"] == "debug_event" and message["content"]["event"] == name:
             return message["content"]["body"]
 
