@@ -9,7 +9,7 @@ use stratoscope_diagnostics::render::apply;
 use stratoscope_diagnostics::{Diagnostic, Place, Severity};
 
 /// The variables of the first cell of the file.
-const VARIABLES: [(&str, &str); 14] = [
+const VARIABLES: [(&str, &str); 16] = [
     ("data", "stratoscope::prelude::Dataset"),
     ("dev", "stratoscope::prelude::Device"),
     ("h", "stratoscope::prelude::History"),
@@ -19,6 +19,8 @@ const VARIABLES: [(&str, &str); 14] = [
     ("p", "stratoscope::prelude::Predictions"),
     ("result", "stratoscope::prelude::Evaluation"),
     ("rows", "Vec<Vec<f64>>"),
+    ("run", "stratoscope::prelude::Run"),
+    ("strategy", "stratoscope::prelude::MirroredStrategy"),
     ("t", "stratoscope::prelude::Tensor<2>"),
     ("text", "&str"),
     ("v", "Vec<f64>"),

@@ -42,6 +42,10 @@ impl Scores {
 }
 
 /// What a trial may end with: an evaluation, a history, an assessment, a number, or numbers with names.
+#[diagnostic::on_unimplemented(
+    message = "a trial ends with what was measured, not with `{Self}`",
+    label = "an evaluation, a history, a number, or pairs of names and numbers"
+)]
 pub trait IntoScores {
     /// The results by name.
     fn into_scores(self) -> Scores;

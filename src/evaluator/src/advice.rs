@@ -22,7 +22,10 @@ const KNOWN_CRATES: [&str; 9] = [
 const SIMILAR: &str = "with a similar name exists";
 
 /// How suggestions begin that rustc calls uncertain, since it cannot know what was meant, and that are right in a cell.
-const RIGHT_IN_A_CELL: [&str; 5] = [
+const RIGHT_IN_A_CELL: [&str; 8] = [
+    "use parentheses to call the method",
+    "remove the arguments",
+    "you might have meant to use the `new` associated function",
     "you might have meant to compare for equality",
     "consider iterating over a slice",
     "you might be missing a string literal to format with",

@@ -85,6 +85,10 @@ impl LostVariables {
             title,
             edits: Vec::new(),
         });
+        // A name that looks like it is not what was meant.
+        let is_similar = |text: &str| text.contains("with a similar name exists");
+        found.why.retain(|it| !is_similar(it));
+        found.fixes.retain(|it| !is_similar(&it.title));
         found.fixes.splice(0..0, ways);
         found
     }

@@ -114,7 +114,7 @@ pub fn translated(call: &str, name: &str) -> Option<&'static str> {
 pub fn explained(call: &str, name: &str) -> Option<&'static str> {
     Some(match (same_arguments(call), name) {
         ("compile", "jit_compile") => {
-            "Keras's `jit_compile` requests XLA; there is no such switch here: the backend fuses and compiles \
+            "Keras's `jit_compile` requests XLA; there is no such switch here: the backend compiles \
              the kernels"
         }
         ("compile", "run_eagerly") => {

@@ -150,6 +150,14 @@ pub(super) fn judge(argument: &Argument, literal: &Literal) -> Result<(), Refusa
             Literal::Integer(2) if argument.name == "verbose" => {
                 refuse("`true` or `false`", Some("true".to_owned()))
             }
+            Literal::Text(value) => {
+                let meant = match value.to_lowercase().as_str() {
+                    "yes" | "on" | "true" | "auto" => Some("true"),
+                    "no" | "off" | "false" | "none" => Some("false"),
+                    _ => None,
+                };
+                refuse("`true` or `false`", meant.map(str::to_owned))
+            }
             _ => refuse("`true` or `false`", None),
         },
         // Which texts are known is SC0105's to say; that a number is none, SC0120's.

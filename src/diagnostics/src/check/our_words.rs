@@ -93,7 +93,12 @@ fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
     };
     let call = found.plain.iter().find(is_meant)?;
     let argument = call.named.iter().find(|it| it.name_span == span)?;
-    let fix = plain::without_names(cell.text(), call);
+    let is_method = call.receiver.is_some() && !context.defined.functions.contains(&call.name);
+    let fix = if is_method {
+        plain::as_methods(cell.text(), call)
+    } else {
+        plain::without_names(cell.text(), call)
+    };
     let facts = NamedArgumentInCall {
         callee: call.name.clone(),
         argument: argument.name.clone(),

@@ -208,6 +208,32 @@ pub(super) fn without_names(text: &str, plain: &Plain) -> Fix {
     }
 }
 
+/// A call of a method with its named values as calls of their own: settings are methods.
+pub(super) fn as_methods(text: &str, plain: &Plain) -> Fix {
+    let operands = plain.operands.iter().map(|operand| operand.text.as_str());
+    let operands: Vec<&str> = operands.collect();
+    let settings = plain
+        .named
+        .iter()
+        .map(|it| format!(".{}({})", it.name, it.value));
+    let rest = format!("{}){}", operands.join(", "), settings.collect::<String>());
+    let callee = slice(
+        text,
+        CellSpan {
+            start: plain.span.start,
+            end: plain.inside.start,
+        },
+    );
+    Fix {
+        kind: crate::FixKind::Change,
+        title: text::excerpt(&format!("{callee}{rest}"), 76),
+        edits: vec![Edit {
+            place: Place::span(plain.inside.start, plain.inside.end + ")".len()),
+            replacement: rest,
+        }],
+    }
+}
+
 /// `compile(model, …)`, which lacks its `!`.
 fn without_its_mark(text: &str, plain: &Plain) -> Diagnostic {
     let name = &plain.name;

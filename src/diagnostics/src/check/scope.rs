@@ -1,4 +1,4 @@
-//! `scope!` that is not written as it should be: `scope!(strategy) { … }`, `scope!(strategy { … })`.
+//! `scope!` that is not written as it should be: `scope!(strategy) { … }`, `scope!(strategy { … })`, `scope!(strategy, value)`.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenTree};
 
@@ -38,10 +38,13 @@ pub(super) fn misplaced(
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let is_comma =
         |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
-    if trees.iter().any(is_comma) || group.delimiter() != Delimiter::Parenthesis {
+    if group.delimiter() != Delimiter::Parenthesis {
         return None;
     }
     let name = span_of(ident.span());
+    if let Some(comma) = trees.iter().position(is_comma) {
+        return without_braces(text, name, &trees[..comma], &trees[comma + 1..]);
+    }
     let strategy = |span: CellSpan| text::excerpt(slice(text, span).trim(), 40);
     match (trees.as_slice(), rest) {
         // The block stands behind the brackets.
@@ -82,6 +85,35 @@ pub(super) fn misplaced(
         }),
         _ => None,
     }
+}
+
+/// `scope!(strategy, Sequential([…])?)`: a value in the place of the block.
+fn without_braces(
+    text: &str,
+    name: CellSpan,
+    strategy: &[TokenTree],
+    value: &[TokenTree],
+) -> Option<Misplaced> {
+    let (first, last) = (value.first()?, value.last()?);
+    let is_comma =
+        |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
+    let is_closure = matches!(first, TokenTree::Punct(sign) if sign.as_char() == '|');
+    if is_block(last) || is_closure || value.iter().any(is_comma) || strategy.is_empty() {
+        return None;
+    }
+    let strategy = CellSpan {
+        start: span_of(strategy.first()?.span()).start,
+        end: span_of(strategy.last()?.span()).end,
+    };
+    let strategy = text::excerpt(slice(text, strategy), 40);
+    Some(Misplaced {
+        name,
+        written: format!("scope!({strategy}, {{ … }});"),
+        edits: vec![
+            insert(span_of(first.span()).start, "{ "),
+            insert(span_of(last.span()).end, " }"),
+        ],
+    })
 }
 
 impl Misplaced {

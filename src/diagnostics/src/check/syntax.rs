@@ -10,7 +10,7 @@ use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
 use super::{CellContext, find, python, python_expressions, shell, with_blocks};
 use crate::render::apply;
-use crate::rules::{PythonCell, PythonSpelling, UnfinishedCode};
+use crate::rules::{NameOfAnotherLibrary, PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
 
 /// What is wrong with a cell that is no Rust; `None`: rustc tells.
@@ -42,7 +42,37 @@ pub(super) fn explain(cell: &Syntax, context: &CellContext) -> Option<Diagnostic
         let line = text[..first].matches('\n').count();
         return Some(python_cell(text, line));
     }
-    misplaced_scope(cell, context).or_else(|| ends_early(cell, &code))
+    misplaced_scope(cell, context)
+        .or_else(|| continued(text, &code))
+        .or_else(|| ends_early(cell, &code))
+}
+
+/// SC0130: `run.continue()`, which no method can be called.
+fn continued(text: &str, code: &str) -> Option<Diagnostic> {
+    const CALL: &str = ".continue()";
+    let at = code.find(CALL)?;
+    let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    let start = code[..at].trim_end_matches(is_name).len();
+    let end = at + CALL.len();
+    let is_tried = code[end..].starts_with('?');
+    let written = format!(
+        "{}.finish(){}",
+        &text[start..at],
+        if is_tried { "" } else { "?" }
+    );
+    let facts = NameOfAnotherLibrary {
+        given: text[start..end].to_owned(),
+        written: Some(written.clone()),
+        place: Place::span(start, end),
+        reason: "`continue` is a word of Rust and names no method; `finish` lets a run go on, to its end or to a condition of \
+                 `break_when`"
+            .to_owned(),
+        edits: vec![Edit {
+            place: Place::span(start, end),
+            replacement: written,
+        }],
+    };
+    Some(facts.diagnostic())
 }
 
 /// SC0128: a block behind `scope!(…)` is no Rust.

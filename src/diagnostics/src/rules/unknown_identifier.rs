@@ -51,7 +51,7 @@ impl Rule for UnknownIdentifier {
         }
         if self.similar.is_empty() {
             diagnostic = diagnostic.fix(format!(
-                "use a {kind} from the list, or pass a value of a custom type"
+                "take one from the list, or pass a value of a custom type"
             ));
         }
         let diagnostic = diagnostic.arguments(self.arguments.clone());

@@ -67,6 +67,10 @@ impl Deref for Probe {
 }
 
 /// What a closure of `hindsight` returns: a number, or nothing of a value that is of no interest.
+#[diagnostic::on_unimplemented(
+    message = "`hindsight` collects numbers, not `{Self}`",
+    label = "a number, `Some(number)`, or nothing: end with `;`"
+)]
 pub trait IntoCollected {
     /// The number that is collected, if any.
     fn into_collected(self) -> Option<f64>;

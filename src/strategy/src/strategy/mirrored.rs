@@ -126,6 +126,10 @@ handle!(MirroredStrategy);
 cross_device_ops!(MirroredStrategy);
 
 /// A number of replicas in any integer type, so that `logical(-1)` gives a diagnostic instead of a type error.
+#[diagnostic::on_unimplemented(
+    message = "expected a number of devices or processes, got `{Self}`",
+    label = "a whole number, such as 2"
+)]
 pub trait IntoReplicaCount {
     /// The number if it is one of 1 to 64.
     ///

@@ -83,6 +83,10 @@ impl AlertTo {
 }
 
 /// What [`on_alert`] takes.
+#[diagnostic::on_unimplemented(
+    message = "`on_alert` takes what to do, not `{Self}`",
+    label = "`|alert: &Alert| …`, `AlertTo::notebook()`, `AlertTo::command(…)` or `AlertTo::webhook(…)?`"
+)]
 pub trait IntoAlertHandler<'a> {
     /// The handler.
     fn into_handler(self) -> AlertHandler<'a>;

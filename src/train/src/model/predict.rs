@@ -75,6 +75,28 @@ pub struct Prediction {
     pub words: Vec<Marked>,
 }
 
+impl std::ops::Index<usize> for Prediction {
+    type Output = f64;
+
+    /// An output of the model, as in Keras's `predict(x)[row][output]`: the probability of a class; of a regression, the
+    /// number is output 0.
+    ///
+    /// # Panics
+    /// If the model has no such output, as an index beyond the end of a list does.
+    fn index(&self, output: usize) -> &f64 {
+        let outputs = match self.class {
+            Some(_) => self.probabilities.as_slice(),
+            None => std::slice::from_ref(&self.score),
+        };
+        outputs.get(output).unwrap_or_else(|| {
+            panic!(
+                "there is no output {output}: the outputs are numbered 0 to {}",
+                outputs.len().saturating_sub(1)
+            )
+        })
+    }
+}
+
 /// A mask in a text and the tokens that may stand there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blank {

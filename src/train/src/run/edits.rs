@@ -38,6 +38,12 @@ pub fn pin(rate: f64) -> RateChange {
     RateChange(NewRate::Pin(rate))
 }
 
+impl From<f64> for RateChange {
+    fn from(rate: f64) -> Self {
+        pin(rate)
+    }
+}
+
 /// So many times the rate that the schedule says, from now on. Factors multiply.
 pub fn scale(factor: f64) -> RateChange {
     RateChange(NewRate::Scale(factor))
@@ -184,12 +190,12 @@ impl Clip {
 }
 
 impl Run {
-    /// Sets the learning rate of the steps to come: `pin(1e-5)` or `scale(0.5)`.
+    /// Sets the learning rate of the steps to come: `pin(1e-5)` or `scale(0.5)`. A number alone is pinned.
     ///
     /// # Errors
     /// SC0103 for a number that is negative or not finite; SC0521 for a run that is finished; SC0121 in a callback.
-    pub fn set_learning_rate(&self, rate: RateChange) -> Result<Edit> {
-        self.edited(rate_change(rate)?)
+    pub fn set_learning_rate(&self, rate: impl Into<RateChange>) -> Result<Edit> {
+        self.edited(rate_change(rate.into())?)
     }
 
     /// Sets how the gradients of the steps to come are clipped: `Clipping::Global(1.0)`, `Clipping::None`.

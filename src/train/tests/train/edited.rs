@@ -53,7 +53,7 @@ fn rates_change_from_the_coming_step_on_and_are_listed_and_drawn() {
     let edit = run.set_learning_rate(scale(0.5)).expect("a factor");
     assert_eq!(edit.to_string(), "after step 4: learning rate × 0.5");
     run.step(3).expect("it steps");
-    run.set_learning_rate(pin(1e-5)).expect("a rate");
+    run.set_learning_rate(1e-5).expect("a rate");
     run.step(2).expect("it steps");
     run.set_learning_rate(scale(4.0)).expect("a factor");
     let history = run.finish().expect("it steps");

@@ -4,6 +4,7 @@
 use super::super::calls::CallArgument;
 use super::super::{moved, suggest};
 use super::Checker;
+use super::operands::is_named_data;
 use crate::arguments;
 use crate::rules::{
     MisplacedArgument, TwoStepsPerExecution, UnknownArgument, UnknownCompileArgument,
@@ -16,12 +17,20 @@ impl Checker<'_> {
     /// SC0101, SC0104, SC0106, SC0114, SC0115: names that the call does not know.
     pub(super) fn names(&mut self) {
         for (index, argument, _) in self.given() {
-            if self.knows(&argument.name) {
+            if self.knows(&argument.name) || self.is_data_with_a_name(&argument.name) {
                 continue;
             }
             let diagnostic = self.unknown(argument);
             self.found(vec![index], diagnostic);
         }
+    }
+
+    /// The data, of which `without_data` says that it has no name.
+    fn is_data_with_a_name(&self, name: &str) -> bool {
+        let call = &self.parsed.call;
+        let lacks_data = call.name != "compile" && call.operands.len() == 1;
+        let has_data = || call.arguments.iter().any(|it| is_named_data(&it.name));
+        lacks_data && (is_named_data(name) || (name == "y" && has_data()))
     }
 
     fn unknown(&self, argument: &CallArgument) -> Diagnostic {

@@ -186,6 +186,20 @@ impl Checker<'_> {
         let held_out = self.held_out().filter(|_| call.name == "evaluate");
         let data = held_out.or_else(|| self.only_one(Kind::Dataset).map(str::to_owned));
         let data = data.unwrap_or_else(|| "train".to_owned());
+        if let Some(fix) = self.named_data() {
+            let facts = WrongOperands {
+                message: format!(
+                    "`{}!` takes the dataset as its second operand, without a name",
+                    call.name
+                ),
+                place: Place::Span(call.name_span),
+                label: "no operand for the data".to_owned(),
+                fix,
+                arguments: Vec::new(),
+            };
+            self.found(Vec::new(), facts.diagnostic());
+            return;
+        }
         let facts = WrongOperands {
             message: format!("`{}!` needs the dataset as its second operand", call.name),
             place: Place::Span(call.name_span),
@@ -198,6 +212,46 @@ impl Checker<'_> {
             arguments: Vec::new(),
         };
         self.found(Vec::new(), facts.diagnostic());
+    }
+
+    /// `fit!(model, x = train, epochs = 3)` and `fit!(model, x = rows, y = labels)` as they are written here.
+    fn named_data(&self) -> Option<Fix> {
+        let call = &self.parsed.call;
+        let features = call.arguments.iter().find(|it| is_named_data(&it.name))?;
+        let labels = call.argument("y");
+        let operand = match labels {
+            Some(labels) if self.are_texts(&features.value) => {
+                kind::from_rows(&features.value, &labels.value)
+            }
+            Some(labels) => kind::from_arrays(&features.value, &labels.value),
+            None => features.value.clone(),
+        };
+        // The data is the first behind the model.
+        let is_first = call
+            .arguments
+            .first()
+            .is_some_and(|it| it.name == features.name);
+        let mut edits = vec![Edit {
+            place: Place::Span(features.span),
+            replacement: operand.clone(),
+        }];
+        if let Some(labels) = labels {
+            edits.push(Edit {
+                place: Place::Span(labels.drop_span),
+                replacement: String::new(),
+            });
+        }
+        let title = format!(
+            "write `{}!({}, {}, …)`",
+            call.name,
+            call.operands.last()?.text,
+            text::excerpt(&operand, 60)
+        );
+        Some(Fix {
+            kind: crate::FixKind::Change,
+            title,
+            edits: if is_first { edits } else { Vec::new() },
+        })
     }
 
     /// Whether an operand is a list of texts, by its own text, by the `let` of the cell, or by its type in the notebook.
@@ -381,6 +435,21 @@ pub(super) fn has_unnamed_optimizer(checker: &Checker<'_>) -> bool {
         }
         _ => false,
     })
+}
+
+/// Whether an argument has the name that others give to the data.
+pub(super) fn is_named_data(name: &str) -> bool {
+    const NAMES: [&str; 8] = [
+        "x",
+        "data",
+        "dataset",
+        "train",
+        "train_data",
+        "train_dataset",
+        "training_data",
+        "inputs",
+    ];
+    NAMES.contains(&name)
 }
 
 /// SC0127 of `None`, which Python writes for an argument that is not given.

@@ -13,6 +13,8 @@ mod of_data;
 mod of_functions;
 mod of_models;
 mod of_paths;
+mod of_runs;
+mod of_strategies;
 mod of_tokenizers;
 mod of_types;
 mod of_values;
@@ -69,7 +71,7 @@ pub(super) fn answer(
         None if found.code == "E0618" => Usage::at(cell, span, false)?.of_called_value(),
         None => Usage::at(cell, span, subject == Subject::Module)?,
     };
-    let of_type = of_type.or_else(|| type_of_receiver(text, &usage, context));
+    let of_type = of_type.or_else(|| type_of_receiver(cell, &usage, context));
     let elements = elements(of_type.as_deref(), &usage, context);
     let parts = Parts {
         text,
@@ -90,6 +92,13 @@ pub(super) fn answer(
         },
         Subject::Module => return of_module(&parts, context),
     };
+    if subject == Subject::Of(of_data::DATASET)
+        && habit.1.starts_with("{it}.examples.iter()")
+        && is_data_of_a_call(text, usage.named.start)
+    {
+        let reason = "the data set has the labels, too";
+        return Some(finding(&parts, &form, "{it}", reason, Some(context)));
+    }
     // What is no name would be computed twice.
     let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
     let written = if is_twice {
@@ -141,6 +150,11 @@ fn name_of(text: &str, found: &Diagnostic, span: CellSpan) -> CellSpan {
             start: span.start,
             end: span.start + name.len(),
         },
+        // The path of a function, of which the last name counts.
+        "E0061" => CellSpan {
+            start: span.start + name.rfind("::").map_or(0, |at| at + "::".len()),
+            end: span.end,
+        },
         _ => span,
     }
 }
@@ -191,9 +205,14 @@ fn subject(
         // The receiver is a variable, or nothing is known.
         "E0308" | "E0061" | "E0616" => {
             let usage = Usage::at(cell, span, false)?;
-            match type_of_receiver(text, &usage, context) {
+            match type_of_receiver(cell, &usage, context) {
                 Some(of_type) => of_value(Some(of_type)),
                 None if context.defined.functions.contains(name) => None,
+                None if let [of_type] = usage.path.as_slice()
+                    && let Some(habits) = functions_of(of_type) =>
+                {
+                    Some((Subject::Of(habits), None))
+                }
                 None if usage.path == ["Sequential"] => Some((Subject::Of(of_models::MODEL), None)),
                 None if found.code == "E0061"
                     && usage.receiver.is_none()
@@ -256,15 +275,41 @@ fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "String" | "str" => of_values::TEXT,
         "{integer}" | "i32" | "i64" | "u32" | "u64" | "usize" => of_values::NUMBER,
         "Tensor" => of_values::TENSOR,
+        "Run" => of_runs::RUN,
+        "Interventions" => of_runs::INTERVENTIONS,
+        "EpochRecord" => of_runs::EPOCH,
+        "Prediction" => of_runs::PREDICTION,
+        "Device" => of_strategies::DEVICE,
+        _ if name.ends_with("Strategy") => of_strategies::STRATEGY,
         _ => return None,
     })
 }
 
-/// The type of a variable that stands before the dot or the index.
-fn type_of_receiver(text: &str, usage: &Usage, context: &CellContext) -> Option<String> {
+/// The habits on the functions of a type that are there.
+fn functions_of(of_type: &str) -> Option<&'static [Habit]> {
+    let mut types = of_strategies::FUNCTIONS_OF_TYPES.iter();
+    types.find(|(name, _)| *name == of_type).map(|(_, it)| *it)
+}
+
+/// Whether a column of a data set stands where `fit!` and others take the data set.
+fn is_data_of_a_call(text: &str, start: usize) -> bool {
+    let before = text[..start].trim_end().trim_end_matches('&').trim_end();
+    let Some((call, model)) = before.strip_suffix(',').and_then(|it| it.rsplit_once('(')) else {
+        return false;
+    };
+    let is_one = !model.contains(',');
+    is_one
+        && ["fit!", "start!", "evaluate!"]
+            .iter()
+            .any(|it| call.trim_end().ends_with(it))
+}
+
+/// The type of a variable of the notebook or of the cell that stands before the dot or the index.
+fn type_of_receiver(cell: &Syntax, usage: &Usage, context: &CellContext) -> Option<String> {
     let receiver = usage.receiver?;
-    let name = text.get(receiver.start..receiver.end)?;
-    context.variables.get(name).cloned()
+    let name = cell.text().get(receiver.start..receiver.end)?;
+    let of_cell = slips::type_returned(cell, name);
+    of_cell.or_else(|| context.variables.get(name).cloned())
 }
 
 /// Which of two values are predictions: the second, as in scikit-learn, unless the types or the names say otherwise.

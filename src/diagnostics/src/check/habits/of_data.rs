@@ -4,6 +4,11 @@ use super::Habit;
 
 pub(super) const DATASET: &[Habit] = &[
     Habit(
+        "::from_vec(_, _) | ::from_lists(_, _) | ::from_vecs(_, _) | ::from_pairs(_, _) | ::from_data(_, _) | ::new(_, _)",
+        "Dataset::from_rows({0}, {1})?",
+        "a list of texts or of rows of numbers, and a list of their labels",
+    ),
+    Habit(
         "in batch(_)",
         "{it}.examples.chunks({0})",
         "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size = {0}`; `chunks` goes through the examples in parts",
@@ -75,7 +80,7 @@ pub(super) const DATASET: &[Habit] = &[
         "the number of examples of each class",
     ),
     Habit(
-        "[\"label\"] | [\"labels\"] | [\"target\"] | [\"y\"] | labels | y | targets | target | label",
+        "[\"label\"] | [\"labels\"] | [\"target\"] | [\"y\"] | labels | y | targets | target | label | labels() | label() | get_labels()",
         "{it}.examples.iter().map(|example| example.class()).collect::<Vec<_>>()",
         "each of `examples` has its label",
     ),

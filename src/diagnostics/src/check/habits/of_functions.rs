@@ -256,6 +256,11 @@ pub(super) const FUNCTION: &[Habit] = &[
         "the devices of this machine",
     ),
     Habit(
+        "device(\"cuda\") | device(\"cuda:0\") | device(\"gpu\")",
+        "%device cuda:0",
+        "`cpu(0)`, `cuda(0)` and `wgpu(0)` are devices; `%device` chooses the default one",
+    ),
+    Habit(
         "device(..)",
         "%device cpu:0",
         "`cpu(0)`, `cuda(0)` and `wgpu(0)` are devices; `%device` chooses the default one",
@@ -345,6 +350,11 @@ pub(super) const VALUE: &[Habit] = &[
         "there is no null: a value that may be missing is an `Option`, `Some(value)` or `None`",
     ),
     Habit("NaN", "f64::NAN", "the value of the type"),
+    Habit(
+        "relu | tanh | sigmoid | softmax | linear",
+        "\"{name}\"",
+        "activations are named by a text",
+    ),
     Habit("inf | Infinity", "f64::INFINITY", "the value of the type"),
     Habit(
         "pi | PI",

@@ -65,7 +65,7 @@ pub(super) const MODEL: &[Habit] = &[
         "`freeze` and `unfreeze` take the beginning of the names of variables; `summary()` lists them",
     ),
     Habit(
-        "get_weights() | state_dict() | layers[_].get_weights() | layers[_].weights | get_layer(..).get_weights()",
+        "get_weights() | weights() | state_dict() | layers[_].get_weights() | layers[_].weights | get_layer(..).get_weights()",
         "{it}.variables()",
         "the names of all variables, with their values",
     ),
@@ -94,6 +94,16 @@ pub(super) const MODEL: &[Habit] = &[
         "optimizer | optimizer = _ | learning_rate | learning_rate = _ | lr | lr = _",
         "compile!({it}, optimizer = Adam::new(…), …)?",
         "the optimizer belongs to `compile!`; while a run of `start!` is paused, `run.set_learning_rate(pin(0.01))?` changes the rate",
+    ),
+    Habit(
+        "bert.freeze() | classifier.freeze() | encoder.freeze() | base_model.freeze()",
+        "~{it}.freeze(\"bert\")?",
+        "`freeze` and `unfreeze` take the beginning of the names of variables; `summary()` lists them",
+    ),
+    Habit(
+        "tokenize(_) | encode(_)",
+        "{it}.tokenizer().ids({0})?",
+        "a model has its tokenizer: `ids` returns the numbers of the tokens, `tokens` their texts",
     ),
     Habit(
         "count_params() | num_params() | n_params | num_parameters",
@@ -295,7 +305,7 @@ pub(super) const HISTORY: &[Habit] = &[
         "`CsvLogger` writes an epoch a line while `fit!` runs",
     ),
     Habit(
-        "plot_loss() | plot_history() | show() | draw()",
+        "plot_loss() | plot_history() | show() | draw() | plot(..)",
         "{it}.plot()",
         "`plot()` draws the loss and the metrics",
     ),

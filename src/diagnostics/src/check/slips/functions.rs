@@ -39,6 +39,7 @@ pub(in crate::check) fn type_returned(cell: &Syntax, name: &str) -> Option<Strin
     let of_type = match head.as_str() {
         "Sequential" => "Sequential",
         "fit!" => "History",
+        "start!" => "Run",
         "evaluate!" => "Evaluation",
         "make_classification" | "make_regression" => "Dataset",
         _ if value.contains(".predict(") => "Predictions",
@@ -164,6 +165,7 @@ fn no_value(slip: &Slip) -> Option<Answer> {
             why: Some(
                 "the last value of a function is what it returns, unless a `;` follows".to_owned(),
             ),
+            message: None,
         })
     })
 }

@@ -35,6 +35,7 @@ fn without_derive(slip: &Slip) -> Option<Answer> {
     let edits: Vec<Edit> = derived(slip, of_type, wanted).into_iter().collect();
     let title = format!("give it the trait: `#[derive({wanted})]` above `{of_type}`");
     Some(Answer {
+        message: None,
         edits,
         title: Some(title),
         why: None,
@@ -80,6 +81,7 @@ fn without_arm(slip: &Slip) -> Option<Answer> {
         " ".to_owned()
     };
     Some(Answer {
+        message: None,
         edits: vec![insert(
             end,
             format!("{comma}{gap}_ => todo!(\"all other values\"),"),
@@ -125,6 +127,7 @@ fn collection(slip: &Slip) -> Option<Answer> {
     let mut edits = import.edits.clone();
     edits.push(mutable);
     Some(Answer {
+        message: None,
         edits,
         title: Some(format!(
             "{}, and `let mut {name}`, since it is filled",

@@ -8,6 +8,7 @@ mod items;
 mod moves;
 mod number_types;
 mod numbers;
+mod results;
 mod semicolons;
 mod tree;
 
@@ -38,6 +39,8 @@ struct Answer {
     title: Option<String>,
     /// Why, if rustc does not say it.
     why: Option<String>,
+    /// What is said in place of rustc's message, labels and notes.
+    message: Option<String>,
 }
 
 impl Answer {
@@ -46,6 +49,7 @@ impl Answer {
             edits,
             title: None,
             why: None,
+            message: None,
         }
     }
 
@@ -54,6 +58,14 @@ impl Answer {
             edits: Vec::new(),
             title: Some(title.into()),
             why: None,
+            message: None,
+        }
+    }
+
+    fn instead(self, message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
+            ..self
         }
     }
 
@@ -95,6 +107,7 @@ pub(super) fn answer(
         .or_else(|| formats::answer(&slip))
         .or_else(|| functions::answer(&slip))
         .or_else(|| items::answer(&slip))
+        .or_else(|| results::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;
     slip.diagnostic(answer)
 }
@@ -142,6 +155,12 @@ impl Slip<'_> {
             .iter()
             .any(|words| it.starts_with(words))
         });
+        if let Some(message) = answer.message {
+            found.message = message;
+            found.why.clear();
+            found.labels.truncate(1);
+            found.labels.iter_mut().for_each(|it| it.text.clear());
+        }
         found.why.extend(answer.why);
         found.fixes = vec![Fix {
             kind: FixKind::Change,

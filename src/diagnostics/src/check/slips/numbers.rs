@@ -337,6 +337,7 @@ fn without_order(slip: &Slip) -> Option<Answer> {
     };
     let title = format!("write `{written}`");
     let mut answer = Answer {
+        message: None,
         edits: vec![edit(whole.start, whole.end, written)],
         title: Some(title.clone()),
         why: Some(why.to_owned()),

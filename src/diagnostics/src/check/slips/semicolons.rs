@@ -22,6 +22,7 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
                 count => format!("add the {count} missing `;`"),
             };
             return Some(Answer {
+                message: None,
                 edits,
                 title: Some(title),
                 why: None,

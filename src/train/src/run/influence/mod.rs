@@ -51,6 +51,10 @@ pub enum Candidates {
 }
 
 /// What `run.influence` takes as rows: how many it should choose, or their indices.
+#[diagnostic::on_unimplemented(
+    message = "expected rows of the training data, got `{Self}`",
+    label = "how many are chosen, such as 5, or their numbers, such as `[3, 14]`"
+)]
 pub trait IntoCandidates {
     /// The rows.
     fn into_candidates(self) -> Candidates;
