@@ -246,8 +246,10 @@ fn subject(
 fn is_pair_of(found: &Diagnostic, of_type: &str) -> bool {
     let label = found.labels.first();
     label.is_some_and(|it| {
-        it.text
-            .starts_with(&format!("expected `{of_type}`, found `(_, _"))
+        // rustc writes the path where the name alone may be another one.
+        let is_pair = it.text.contains(", found `(_, _");
+        let expected = it.text.split('`').nth(1).unwrap_or_default();
+        is_pair && expected.rsplit("::").next() == Some(of_type)
     })
 }
 
