@@ -46,12 +46,12 @@ def pytest_configure(config):
     os.environ["STRATOSCOPE_HISTORY"] = "off"
 
 
-# A short run takes one of this many cases of a test that is marked `sampled`.
-SAMPLED_ONE_IN = 4
+# A short run takes one of this many of the tests that are marked `sampled`: those of many cases, and those that take long.
+SAMPLED_ONE_IN = 6
 
 
 def is_in_sample(item):
-    """Whether this run takes a case. There are four fixed samples, so that each can be tried; another change of the sources
+    """Whether this run takes a test. There are six fixed samples, so that each can be tried; another change of the sources
     takes another one."""
     return number(item.nodeid) % SAMPLED_ONE_IN == sample()
 

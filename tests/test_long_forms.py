@@ -109,6 +109,7 @@ def steps_of(kernel):
     return int(kernel.run("run.counters.optimizer_steps").shown())
 
 
+@pytest.mark.sampled
 def test_interrupts_at_random_moments(notebook, tiny):
     """100 of them, or 12: a cell that checks for interrupts loses nothing and a run can be resumed; for other cells
     the error lists the lost variables. The kernel is usable after each."""
@@ -209,6 +210,7 @@ def test_a_resumed_fit_ends_like_an_uninterrupted_one(notebook, tiny):
 
 # ---------------------------------------------------------------- starts
 
+@pytest.mark.sampled
 def test_many_starts_leave_nothing_behind(tmp_path):
     """50 starts, or 3, with a cell each: no process and no temporary folder is left."""
     folders = tmp_path / "temporary"

@@ -284,6 +284,7 @@ def test_a_cell_that_is_nested_too_deeply_is_refused(kernel, part):
     assert value(kernel, "kept") == '"kept"'
 
 
+@pytest.mark.sampled
 def test_the_time_to_compile_grows_with_the_statements(kernel):
     def statements(count):
         return "\n".join(f"let number{index} = {index};" for index in range(count))

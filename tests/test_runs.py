@@ -110,6 +110,7 @@ compile!({name}, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentr
 BITS = "{name}.steps.iter().map(|step| step.loss.to_bits()).fold(0_u64, |sum, bits| sum.rotate_left(5) ^ bits)"
 
 
+@pytest.mark.sampled
 def test_a_run_that_is_interrupted_again_and_again_ends_like_one_that_is_not(ready, tiny):
     for name in ("calm", "disturbed"):
         ready.run(MODEL.format(name=name, tiny=tiny))

@@ -22,6 +22,7 @@ def trained(kernel, tiny):
     return " ".join(table.split()), history_column(plain[-1], "loss")
 
 
+@pytest.mark.sampled
 def test_the_table_says_where_the_tokens_come_from(tiny, tmp_path):
     folder = tmp_path / "tokens"
     with Kernel(env={**os.environ, "STRATOSCOPE_TOKEN_CACHE": str(folder)}) as kernel:
