@@ -1,5 +1,6 @@
 """Fixtures: the folders of the project, a tiny checkpoint, kernels."""
 
+import collections
 import functools
 import hashlib
 import os
@@ -82,6 +83,18 @@ def pytest_collection_modifyitems(config, items):
         return
     items[:] = [item for item in items
                 if not item.get_closest_marker("full") and (not item.get_closest_marker("sampled") or is_in_sample(item))]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The files that took longest, beside the tests that did."""
+    seconds = collections.Counter()
+    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.split("::")[0]] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("slowest files")
+        for name, taken in seconds.most_common(30):
+            terminalreporter.write_line(f"{taken:.1f}s {name}")
 
 
 # Notebooks that train for minutes; `test_heads.py` and `test_evaluation.py` do the same with less each time.

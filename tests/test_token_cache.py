@@ -3,6 +3,8 @@ and the run is the same in each case."""
 
 import os
 
+import pytest
+
 from kernel_client import Kernel, history_column
 
 DATA = """fn report(row: usize) -> String {
