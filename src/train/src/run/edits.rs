@@ -1,5 +1,4 @@
-//! Changes to a run between two steps: its learning rate, clipping, frozen variables, batches that are left out. Those to
-//! the sizes and examples of its batches are in `batch_changes`.
+//! Changes to a run between two steps: learning rate, clipping, frozen variables, batches left out. `batch_changes`: of sizes.
 //!
 //! Each change is written down with the step after which it was made. So a run that is turned back makes the changes again
 //! that came before the step it is turned back to, at their steps, and drops the others; and a checkpoint holds them.
