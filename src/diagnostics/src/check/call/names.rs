@@ -4,7 +4,7 @@
 use super::super::calls::CallArgument;
 use super::super::{moved, suggest};
 use super::Checker;
-use super::operands::is_named_data;
+use super::named_data::is_named_data;
 use crate::arguments;
 use crate::rules::{
     MisplacedArgument, TwoStepsPerExecution, UnknownArgument, UnknownCompileArgument,

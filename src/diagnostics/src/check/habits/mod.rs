@@ -7,6 +7,7 @@
 //! places for the parts of the usage (`fill.rs`). With `~` before it or `…` in it, it is shown and not put into the cell, as is
 //! a magic. An empty text: there is nothing of the kind.
 
+mod by_type;
 mod fill;
 mod modules;
 mod of_data;
@@ -21,6 +22,7 @@ mod of_values;
 mod powers;
 mod usage;
 
+use self::by_type::{functions_of, habits_of};
 use self::fill::Parts;
 use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
@@ -251,46 +253,6 @@ fn is_pair_of(found: &Diagnostic, of_type: &str) -> bool {
         let expected = it.text.split('`').nth(1).unwrap_or_default();
         is_pair && expected.rsplit("::").next() == Some(of_type)
     })
-}
-
-/// The habits on values of a type.
-fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
-    let mut of_type = of_type.trim_start_matches('&').trim_start_matches("mut ");
-    for around in ["Box<", "std::sync::Arc<", "Arc<", "Rc<"] {
-        of_type = of_type.strip_prefix(around).unwrap_or(of_type);
-    }
-    if of_type.starts_with('[') {
-        return Some(of_values::LIST);
-    }
-    let name = of_type.split('<').next()?.rsplit("::").next()?;
-    Some(match name {
-        "Model" | "ModelOf" | "Sequential" => of_models::MODEL,
-        _ if name.starts_with("BertFor") => of_models::MODEL,
-        "SparseCategoricalCrossentropy" => of_models::SPARSE_LOSS,
-        "History" => of_models::HISTORY,
-        "Evaluation" => of_models::EVALUATION,
-        "Predictions" => of_models::PREDICTIONS,
-        "BertTokenizer" => of_tokenizers::TOKENIZER,
-        "Dataset" => of_data::DATASET,
-        "Example" => of_data::EXAMPLE,
-        "Vec" | "VecDeque" => of_values::LIST,
-        "String" | "str" => of_values::TEXT,
-        "{integer}" | "i32" | "i64" | "u32" | "u64" | "usize" => of_values::NUMBER,
-        "Tensor" => of_values::TENSOR,
-        "Run" => of_runs::RUN,
-        "Interventions" => of_runs::INTERVENTIONS,
-        "EpochRecord" => of_runs::EPOCH,
-        "Prediction" => of_runs::PREDICTION,
-        "Device" => of_strategies::DEVICE,
-        _ if name.ends_with("Strategy") => of_strategies::STRATEGY,
-        _ => return None,
-    })
-}
-
-/// The habits on the functions of a type that are there.
-fn functions_of(of_type: &str) -> Option<&'static [Habit]> {
-    let mut types = of_strategies::FUNCTIONS_OF_TYPES.iter();
-    types.find(|(name, _)| *name == of_type).map(|(_, it)| *it)
 }
 
 /// Whether a column of a data set stands where `fit!` and others take the data set.
