@@ -259,7 +259,7 @@ impl fmt::Display for PipelineReport {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0}%", 100.0 * share)
+    format!("{:.0} %", 100.0 * share)
 }
 
 fn micro_batches(count: usize) -> String {

@@ -48,7 +48,7 @@ impl Rule for FewMicroBatches {
             micro_batches,
             bubble,
         } = *self;
-        let waits = |bubble: f64| format!("{:.0}%", 100.0 * bubble);
+        let waits = |bubble: f64| format!("{:.0} %", 100.0 * bubble);
         let many = 4 * stages;
         let then = (stages - 1) as f64 / (many + stages - 1) as f64;
         Self::start(format!(

@@ -50,7 +50,7 @@ impl Rule for HeavyStage {
             share,
             stages,
         } = self;
-        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let others = 1.0 - 1.0 / (share * *stages as f64);
         Self::start(format!(
             "stage {stage} of {stages} has {} of the cost: the others wait for it",

@@ -159,7 +159,7 @@ fn of_a_pipeline(settings: PipelineSettings) -> String {
         "Each of {} has some consecutive layers, with their gradients and moments. The batch is cut in {}. A stage computes \
          its layers and sends their activations to the next one; in the backward pass it sends the gradient by its input to \
          the one before. {kept} Each stage updates its own layers when all micro-batches are done. For stages of equal cost \
-         on devices of their own, {:.0}% of the time of a step is waiting: (p − 1)/(m + p − 1) for p stages and m micro-batches.",
+         on devices of their own, {:.0} % of the time of a step is waiting: (p − 1)/(m + p − 1) for p stages and m micro-batches.",
         text::count(stages, "stage"),
         match micro_batches {
             1 => "1 micro-batch".to_owned(),

@@ -287,7 +287,7 @@ fn stages_keep_and_send_what_the_schedule_says() {
         }
         let plain = report.to_plain();
         assert!(
-            plain.contains("33%") && plain.contains("stage 2  "),
+            plain.contains("33 %") && plain.contains("stage 2  "),
             "{plain}"
         );
     }
@@ -473,7 +473,7 @@ fn what_wastes_the_time_of_stages_is_reported() {
     assert_eq!(run(one_f_one_b(2, 4)), []);
     let few = run(one_f_one_b(3, 2));
     assert_eq!(few.len(), 1, "{few:?}");
-    assert!(few[0].0 == "SC0621" && few[0].1.contains("50%"), "{few:?}");
+    assert!(few[0].0 == "SC0621" && few[0].1.contains("50 %"), "{few:?}");
     let heavy = run(one_f_one_b(2, 4).stages([4, 1]).expect("five layers"));
     assert_eq!(heavy.len(), 1, "{heavy:?}");
     assert!(
