@@ -19,10 +19,12 @@ const KNOWN_CRATES: [&str; 9] = [
 ];
 
 /// How rustc says that a name is spelled like another one.
-const SIMILAR: &str = "with a similar name exists";
+const SIMILAR: &str = "with a similar name";
 
 /// How suggestions begin that rustc calls uncertain, since it cannot know what was meant, and that are right in a cell.
-const RIGHT_IN_A_CELL: [&str; 8] = [
+const RIGHT_IN_A_CELL: [&str; 10] = [
+    "use `!` to invoke the macro",
+    "consider using the type `",
     "use parentheses to call the method",
     "remove the arguments",
     "you might have meant to use the `new` associated function",
@@ -45,6 +47,9 @@ pub fn is_to_be_applied(spans: &[Value], text: &str) -> bool {
         return false;
     };
     let replacement = span["suggested_replacement"].as_str().unwrap_or_default();
+    if text.starts_with("a method `") && text.contains("call it with parentheses") {
+        return true;
+    }
     let is_import = replacement.trim().starts_with("use std::")
         && replacement.trim().lines().count() == 1
         && text.contains("import");
@@ -74,6 +79,10 @@ fn is_one_slip_away(span: &Value, replacement: &str) -> bool {
 /// Whether a text names a package's manifest, hides a result, or names a crate that the cell does not.
 pub fn is_foreign(text: &str, cell: &str) -> bool {
     const NEVER: [&str; 5] = ["cargo add", "Cargo.toml", "let _ =", "edition", "nightly"];
+    // Beside the macro of this name, nobody means the function.
+    if text.starts_with("consider importing this function") && text.contains("fmt::format") {
+        return true;
+    }
     // Beside another suggestion, one for a name that takes other arguments is no help.
     if NEVER.iter().any(|it| text.contains(it)) || text.ends_with("but with different arguments") {
         return true;

@@ -30,6 +30,8 @@ pub(super) fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "Interventions" => of_runs::INTERVENTIONS,
         "EpochRecord" => of_runs::EPOCH,
         "Prediction" => of_runs::PREDICTION,
+        "Assessment" => of_runs::ASSESSMENT,
+        "Option" if of_type.contains("Evaluation>") => of_runs::VALIDATION,
         "Device" => of_strategies::DEVICE,
         _ if name.ends_with("Strategy") => of_strategies::STRATEGY,
         _ => return None,

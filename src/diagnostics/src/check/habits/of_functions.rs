@@ -191,6 +191,11 @@ pub(super) const FUNCTION: &[Habit] = &[
         "`split` returns two data sets, the second with the last share of the examples",
     ),
     Habit(
+        "time() | now() | perf_counter()",
+        "std::time::Instant::now()",
+        "`start.elapsed()` is the time since then",
+    ),
+    Habit(
         "accuracy_score(..) | f1_score(..) | classification_report(..) | roc_auc_score(..) | precision_score(..) | mean_squared_error(..)",
         "~evaluate!(model, data)?",
         "`evaluate!` computes the metrics of `compile!`, and `predictions.assess(&data)?` more, with intervals",

@@ -371,6 +371,11 @@ pub(super) const EVALUATION: &[Habit] = &[
 
 pub(super) const PREDICTIONS: &[Habit] = &[
     Habit(
+        "to_csv(_) | save(_) | write_csv(_)",
+        "std::fs::write({0}, {it}.rows.iter().map(|row| format!(\"{},{}\\n\", row.label, row.score)).collect::<String>())?",
+        "each of `rows` has the text, the label and its probability",
+    ),
+    Habit(
         "argmax() | argmax(..) | classes | predicted | labels | label | astype(..) | predicted_classes",
         "{it}.labels()",
         "`labels()` are the names of the likeliest classes; the number of one is `rows[0].class`",

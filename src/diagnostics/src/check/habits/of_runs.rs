@@ -209,3 +209,40 @@ pub(super) const PREDICTION: &[Habit] = &[
            one number for all classes",
     ),
 ];
+
+/// Of the validation of an epoch, which there may be or not.
+pub(super) const VALIDATION: &[Habit] = &[
+    Habit(
+        "loss | val_loss",
+        "{it}.as_ref().map(|it| it.loss)",
+        "an epoch has a validation if `fit!` was given data for it",
+    ),
+    Habit(
+        "acc",
+        "{it}.as_ref().and_then(|it| it.metric(\"accuracy\"))",
+        "an epoch has a validation if `fit!` was given data for it",
+    ),
+    Habit(
+        "accuracy | f1 | macro_f1 | precision | recall | auc | mae | rmse | perplexity",
+        "{it}.as_ref().and_then(|it| it.metric(\"{name}\"))",
+        "an epoch has a validation if `fit!` was given data for it",
+    ),
+];
+
+pub(super) const ASSESSMENT: &[Habit] = &[
+    Habit(
+        "f1 | f1() | f1_score | f1_score() | macro_f1",
+        "{it}.macro_f1()",
+        "the mean of the F1 of all classes, with an interval; `classes()` has those of each",
+    ),
+    Habit(
+        "accuracy",
+        "{it}.accuracy()",
+        "it is a method, and has an interval",
+    ),
+    Habit(
+        "precision | recall | precision() | recall() | per_class | report",
+        "{it}.classes()",
+        "precision, recall and F1 of each class",
+    ),
+];

@@ -4,6 +4,11 @@ use super::Habit;
 
 pub(super) const LIST: &[Habit] = &[
     Habit(
+        "sorted()",
+        "{ let mut sorted = {it}.clone(); sorted.sort_by(|a, b| a.partial_cmp(b).expect(\"a number\")); sorted }",
+        "`sort` changes the list itself; a copy is sorted",
+    ),
+    Habit(
         "[-1]",
         "{it}[{it}.len() - 1]",
         "an index counts from the beginning; `last()` is `None` for an empty list",

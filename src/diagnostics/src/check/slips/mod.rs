@@ -11,6 +11,7 @@ mod numbers;
 mod results;
 mod semicolons;
 mod tree;
+mod values;
 
 use stratoscope_cell_syntax::Syntax;
 
@@ -108,6 +109,7 @@ pub(super) fn answer(
         .or_else(|| functions::answer(&slip))
         .or_else(|| items::answer(&slip))
         .or_else(|| results::answer(&slip))
+        .or_else(|| values::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;
     slip.diagnostic(answer)
 }
