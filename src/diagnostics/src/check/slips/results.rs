@@ -119,6 +119,7 @@ fn evaluation(slip: &Slip) -> Option<Answer> {
         Answer::of(edits).why(
             "an evaluation is one value: its field `loss`, and `metric(\"accuracy\")` or `metrics`",
         )
+        .instead("`evaluate!` returns one value, not a list")
     })
 }
 
