@@ -5,6 +5,7 @@ use std::path::Path;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
+use stratoscope_bert::encoder::EncoderLayer;
 use stratoscope_bert::{BatchTensors, Mode};
 use stratoscope_data::Tokenize;
 use stratoscope_explain::{ActivationEdits, InterveneOnActivations, PatchMap};
@@ -42,7 +43,10 @@ fn without_head(model: &BertForSequenceClassification, layer: usize, head: usize
     let tokenizer = model.tokenizer();
     model.with_network(|network| {
         let mut network = network.valid();
-        let dense = &mut network.bert.encoder.layer[layer].attention.output.dense;
+        let EncoderLayer::PostNorm(layer) = &mut network.bert.encoder.layer[layer] else {
+            unreachable!("it is a BERT");
+        };
+        let dense = &mut layer.attention.output.dense;
         let weight = dense.weight.val();
         let [outputs, inputs] = weight.dims();
         let width = inputs / 4;

@@ -78,10 +78,10 @@ macro_rules! in_stages {
             mode: stratoscope_bert::Mode,
             device: &burn::tensor::Device,
         ) -> Option<stratoscope_bert::Computed> {
-            let head: fn(&Self, burn::tensor::Tensor<3>, &_, _) -> _ = $head;
+            let head: $crate::network::Head<Self> = $head;
             let texts = stratoscope_bert::BatchTensors::from_batch(batch, device);
-            let hidden = segment.hidden(&self.bert, before, texts, mode);
-            Some(segment.computed(hidden, |hidden| head(self, hidden, batch, mode)))
+            let hidden = segment.hidden(&self.bert, before, texts.clone(), mode);
+            Some(segment.computed(hidden, |hidden| head(self, hidden, &texts, batch, mode)))
         }
     };
 }
@@ -239,6 +239,7 @@ impl Files for BertFiles {
             config.hidden_dropout_prob,
             config.attention_probs_dropout_prob,
             config.classifier_dropout(),
+            config.modern.as_ref().map_or(0.0, |it| it.mlp_dropout_prob),
         ];
         Some(rates.into_iter().fold(0.0, f64::max))
     }
@@ -287,7 +288,9 @@ impl Network for SequenceClassifier {
         self.forward(BatchTensors::from_batch(batch, device), mode)
     }
 
-    in_stages!(|network, hidden, _, mode| network.of_hidden(hidden, mode));
+    in_stages!(|network, hidden, texts, _, mode| {
+        network.of_hidden(hidden, texts.attention_mask.clone(), mode)
+    });
 
     of_a_checkpoint!();
 }

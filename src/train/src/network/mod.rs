@@ -73,7 +73,7 @@ pub use activation::{Activation, IntoActivation};
 pub use blueprint::Blueprint;
 pub(crate) use erased::AnyNetwork;
 pub use in_stages::InStages;
-pub(crate) use in_stages::check_stages;
+pub(crate) use in_stages::{Head, check_stages};
 pub(crate) use no_tokenizer::NoTokenizer;
 pub use task::Task;
 
@@ -364,6 +364,12 @@ impl dyn Files {
         let files: &dyn Any = self;
         let files = files.downcast_ref();
         files.expect("a model holds the files that it was made with")
+    }
+
+    /// The files, if they are of this type.
+    pub(crate) fn get<F: Files>(&self) -> Option<&F> {
+        let files: &dyn Any = self;
+        files.downcast_ref()
     }
 
     /// The same, to be changed.
