@@ -132,8 +132,8 @@ fn check_classifier(device: &Device) {
     let loss = loss(output.logits.clone(), case.values("input.labels"));
     let gradients = GradientsParams::from_grads(loss.backward(), &network);
     compare_tokens("embeddings", output.bert.embedded.clone(), &case);
-    for layer in 0..4 {
-        let hidden = output.bert.hidden_states[layer].clone();
+    assert_eq!(output.bert.hidden_states.len(), 4);
+    for (layer, hidden) in output.bert.hidden_states.into_iter().enumerate() {
         compare_tokens(&format!("hidden.{}", layer + 1), hidden, &case);
     }
     for (name, data) in [
