@@ -233,6 +233,12 @@ impl BertConfig {
         (self.family == Family::Electra).then(|| fields.find_map(differs))?
     }
 
+    /// The standard deviation of new weights of ModernBERT whose products are added to the input of a layer: all L layers add two of
+    /// them. Source: Radford et al. 2019, section 2.3.
+    pub(crate) fn deviation_of_sums(&self) -> f64 {
+        self.initializer_range / (2.0 * self.num_hidden_layers as f64).sqrt()
+    }
+
     /// E, the length of the vectors in the tables of embeddings.
     pub fn embedding_width(&self) -> usize {
         self.embedding_size.unwrap_or(self.hidden_size)
@@ -251,6 +257,17 @@ impl BertConfig {
     /// The dropout before the head.
     pub fn classifier_dropout(&self) -> f64 {
         self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
+    }
+
+    /// The largest of the rates of dropout.
+    pub fn largest_dropout(&self) -> f64 {
+        let rates = [
+            self.hidden_dropout_prob,
+            self.attention_probs_dropout_prob,
+            self.classifier_dropout(),
+            self.modern.as_ref().map_or(0.0, |it| it.mlp_dropout_prob),
+        ];
+        rates.into_iter().fold(0.0, f64::max)
     }
 
     /// The same with another number of labels, named as transformers names unnamed ones. Names in

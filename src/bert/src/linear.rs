@@ -4,6 +4,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
+use crate::config::BertConfig;
 use crate::lora::LowRank;
 use crate::mode::Mode;
 use crate::ops;
@@ -31,10 +32,32 @@ impl Linear {
     }
 
     /// A layer without bias: `y = x · weightᵀ`, and what an adapter adds.
-    pub fn without_bias(parameters: &mut Parameters, inputs: usize, outputs: usize) -> Self {
+    pub fn without_bias(
+        parameters: &mut Parameters,
+        [inputs, outputs]: [usize; 2],
+        initial: Initial,
+    ) -> Self {
         Self {
-            weight: parameters.take("weight", [outputs, inputs], Initial::Normal),
+            weight: parameters.take("weight", [outputs, inputs], initial),
             bias: None,
+            lora: parameters.take_adapter([outputs, inputs]),
+        }
+    }
+
+    /// The last layer of a head, H → outputs. ModernBERT's new weights are drawn as large as keeps the size of the numbers.
+    pub(crate) fn of_head(
+        parameters: &mut Parameters,
+        config: &BertConfig,
+        outputs: usize,
+    ) -> Self {
+        let inputs = config.hidden_size;
+        let initial = match &config.modern {
+            Some(modern) => modern.initial(1.0 / (inputs as f64).sqrt()),
+            None => Initial::Normal,
+        };
+        Self {
+            weight: parameters.take("weight", [outputs, inputs], initial),
+            bias: Some(parameters.take("bias", [outputs], Initial::Zeros)),
             lora: parameters.take_adapter([outputs, inputs]),
         }
     }

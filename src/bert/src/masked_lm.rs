@@ -104,17 +104,17 @@ impl Transform {
     /// Takes the parameters of the two layers; without biases in ModernBERT.
     pub(crate) fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let (inputs, width) = (config.hidden_size, config.embedding_width());
-        let (eps, has_bias) = (config.layer_norm_eps, config.modern.is_none());
+        let eps = config.layer_norm_eps;
         let mut inside = parameters.enter("dense");
-        let dense = match has_bias {
-            true => Linear::new(&mut inside, inputs, width),
-            false => Linear::without_bias(&mut inside, inputs, width),
+        let Some(modern) = &config.modern else {
+            let dense = Linear::new(&mut inside, inputs, width);
+            let layer_norm = LayerNorm::new(&mut parameters.enter("LayerNorm"), width, eps);
+            return Self { dense, layer_norm };
         };
+        let initial = modern.initial(config.deviation_of_sums());
+        let dense = Linear::without_bias(&mut inside, [inputs, width], initial);
         let mut inside = parameters.enter("LayerNorm");
-        let layer_norm = match has_bias {
-            true => LayerNorm::new(&mut inside, width, eps),
-            false => LayerNorm::without_bias(&mut inside, width, eps),
-        };
+        let layer_norm = LayerNorm::without_bias(&mut inside, width, eps);
         Self { dense, layer_norm }
     }
 

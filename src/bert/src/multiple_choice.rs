@@ -77,7 +77,7 @@ impl BertNetwork for MultipleChoice {
         let mut inside = parameters.enter("classifier");
         Self {
             bert,
-            classifier: Linear::new(&mut inside, config.hidden_size, 1),
+            classifier: Linear::of_head(&mut inside, config, 1),
             classifier_dropout: config.classifier_dropout(),
         }
     }

@@ -42,7 +42,8 @@ impl Pooler {
                 pooling: Pooling::First,
             };
         };
-        let dense = Linear::without_bias(&mut inside, hidden_size, hidden_size);
+        let initial = modern.initial(config.deviation_of_sums());
+        let dense = Linear::without_bias(&mut inside, [hidden_size; 2], initial);
         let mut inside = parameters.enter("LayerNorm");
         let layer_norm = LayerNorm::without_bias(&mut inside, hidden_size, config.layer_norm_eps);
         Self {

@@ -102,21 +102,20 @@ impl PreNormLayer {
         let attention =
             PreNormAttention::new(&mut parameters.enter("attention"), (config, modern), layer);
         let mut inside = parameters.enter("intermediate");
+        let initial = modern.initial(config.initializer_range);
+        let sizes = [hidden_size, 2 * config.intermediate_size];
         let intermediate = GatedIntermediate {
             layer_norm: norm(&mut inside, config),
-            dense: Linear::without_bias(
-                &mut inside.enter("dense"),
-                hidden_size,
-                2 * config.intermediate_size,
-            ),
+            dense: Linear::without_bias(&mut inside.enter("dense"), sizes, initial),
             dropout_prob: modern.mlp_dropout_prob,
             layer,
         };
         let mut inside = parameters.enter("output");
-        let mut dense = inside.enter("dense");
         let is_last = layer + 1 == config.num_hidden_layers;
+        let initial = modern.initial(config.deviation_of_sums());
+        let sizes = [config.intermediate_size, hidden_size];
         let output = PreNormOutput {
-            dense: Linear::without_bias(&mut dense, config.intermediate_size, hidden_size),
+            dense: Linear::without_bias(&mut inside.enter("dense"), sizes, initial),
             layer_norm: is_last.then(|| norm(&mut inside, config)),
         };
         Self {
@@ -179,8 +178,11 @@ impl PreNormAttention {
         let hidden_size = config.hidden_size;
         let layer_norm = (layer > 0).then(|| norm(parameters, config));
         let mut inside = parameters.enter("self");
-        let qkv = Linear::without_bias(&mut inside.enter("qkv"), hidden_size, 3 * hidden_size);
+        let initial = modern.initial(config.initializer_range);
+        let sizes = [hidden_size, 3 * hidden_size];
+        let qkv = Linear::without_bias(&mut inside.enter("qkv"), sizes, initial);
         let mut inside = parameters.enter("output");
+        let initial = modern.initial(config.deviation_of_sums());
         Self {
             layer_norm,
             self_attention: RotarySelfAttention {
@@ -191,7 +193,7 @@ impl PreNormAttention {
                 layer,
             },
             output: AttentionProjection {
-                dense: Linear::without_bias(&mut inside.enter("dense"), hidden_size, hidden_size),
+                dense: Linear::without_bias(&mut inside.enter("dense"), [hidden_size; 2], initial),
                 dropout_prob: config.attention_probs_dropout_prob,
                 layer,
             },

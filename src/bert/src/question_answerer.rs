@@ -70,7 +70,7 @@ impl BertNetwork for QuestionAnswerer {
         Self {
             bert,
             head,
-            qa_outputs: Linear::new(&mut inside, config.hidden_size, 2),
+            qa_outputs: Linear::of_head(&mut inside, config, 2),
             classifier_dropout: config.classifier_dropout(),
         }
     }

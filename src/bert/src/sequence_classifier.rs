@@ -71,7 +71,7 @@ impl SequenceClassifier {
         let mut inside = parameters.enter("classifier");
         Self {
             bert,
-            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            classifier: Linear::of_head(&mut inside, config, config.num_labels()),
             classifier_dropout: config.classifier_dropout(),
         }
     }

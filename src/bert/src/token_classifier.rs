@@ -81,7 +81,7 @@ impl BertNetwork for TokenClassifier {
         Self {
             bert,
             head,
-            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            classifier: Linear::of_head(&mut inside, config, config.num_labels()),
             classifier_dropout: config.classifier_dropout(),
         }
     }

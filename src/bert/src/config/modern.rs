@@ -8,6 +8,7 @@ use stratoscope_diagnostics::Result;
 
 use super::read::Fields;
 use super::{LARGEST_COUNT, LARGEST_SIZE};
+use crate::parameters::Initial;
 
 /// What a ModernBERT has beside the fields of a BERT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub struct ModernConfig {
     pub mlp_dropout_prob: f64,
     /// What a head for a whole sequence reads.
     pub pooling: Pooling,
+    /// New weights are at most this number of their standard deviations from 0; more than 0.
+    pub initializer_cutoff_factor: f64,
 }
 
 /// How a layer attends.
@@ -78,7 +81,37 @@ impl ModernConfig {
             layers: attention_of_layers(fields, layers)?,
             mlp_dropout_prob: fields.number("mlp_dropout", 0.0)?,
             pooling,
+            initializer_cutoff_factor: cutoff(fields)?,
         })
+    }
+
+    /// The initial values of new weights with this standard deviation. Source: transformers v4.57.1 `modeling_modernbert.py`,
+    /// `_init_weights`.
+    pub(crate) fn initial(&self, deviation: f64) -> Initial {
+        Initial::Truncated {
+            deviation,
+            cutoff: self.initializer_cutoff_factor,
+        }
+    }
+}
+
+/// A smaller factor would leave out nearly all numbers that are drawn.
+const MIN_CUTOFF: f64 = 0.1;
+
+fn cutoff(fields: &Fields<'_>) -> Result<f64> {
+    let name = "initializer_cutoff_factor";
+    let Some(value) = fields.file.get(name) else {
+        return Ok(2.0);
+    };
+    if value.is_null() {
+        return Ok(3.0);
+    }
+    match value
+        .as_f64()
+        .filter(|it| it.is_finite() && *it >= MIN_CUTOFF)
+    {
+        Some(factor) => Ok(factor),
+        None => fields.invalid(name, value, &format!("a number ≥ {MIN_CUTOFF}")),
     }
 }
 

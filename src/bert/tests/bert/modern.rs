@@ -313,6 +313,7 @@ fn the_fields_of_published_files_are_read() {
     );
     let modern = config.modern.as_ref().expect("it is one");
     assert_eq!(modern.pooling, Pooling::Mean);
+    assert_eq!(modern.initializer_cutoff_factor, 2.0);
     let global = LayerAttention {
         base: 160_000.0,
         window: None,
@@ -371,6 +372,8 @@ fn what_is_not_computed_is_refused() {
         (r#""local_rope_theta": 0.0"#, "SC0909"),
         (r#""mlp_dropout": 1.0"#, "SC0909"),
         (r#""hidden_size": 36, "num_attention_heads": 12"#, "SC0909"),
+        (r#""initializer_cutoff_factor": 0.0"#, "SC0909"),
+        (r#""initializer_cutoff_factor": "2""#, "SC0909"),
     ] {
         let refused = with(field).expect_err(field);
         assert!(refused.starts_with(code), "{field}: {refused}");
@@ -399,6 +402,46 @@ fn other_heads_take_the_layer_of_the_pretraining() {
         ["qa_outputs.weight", "qa_outputs.bias"]
     );
     assert!(new::<MaskedLm>().is_empty());
+}
+
+/// The deviations and the bound of transformers' `_init_weights`: 1/√H for the last layer of a head, `initializer_range` for
+/// others, divided by √(2·L) where a product is added to a layer's input, and nothing beyond two deviations.
+#[test]
+fn new_weights_are_those_of_transformers() {
+    let device = Device::flex();
+    let options = LoadOptions::new().num_labels(200).seed(7);
+    let loaded: checkpoint::LoadedNetwork<SequenceClassifier> =
+        checkpoint::load_network_as(&folder("modernbert-masked"), &options, &device)
+            .expect("the fixture loads");
+    let check = |network: &SequenceClassifier, name: &str, deviation: f64| {
+        let values = named_values(network).into_iter();
+        let found = values.filter(|it| it.0 == name).map(|it| it.1).next();
+        let values = as_f64(found.unwrap_or_else(|| panic!("no {name}")));
+        let most = values.iter().fold(0.0_f64, |most, it| most.max(it.abs()));
+        assert!(most <= 2.0 * deviation + 1e-6, "{name}: {most}");
+        let square = values.iter().map(|it| it * it).sum::<f64>() / values.len() as f64;
+        // What is left of the variance within two deviations; the weights are few.
+        let share = square.sqrt() / deviation / 0.7737_f64.sqrt();
+        assert!((share - 1.0).abs() < 0.15, "{name}: {share}");
+    };
+    check(&loaded.network, "classifier.weight", 1.0 / 16.0_f64.sqrt());
+    let new = SequenceClassifier::init(&loaded.config, 3, &device).expect("valid sizes");
+    for (name, deviation) in [
+        ("bert.encoder.layer.1.attention.self.qkv.weight", 0.02),
+        ("bert.encoder.layer.1.intermediate.dense.weight", 0.02),
+        (
+            "bert.encoder.layer.1.output.dense.weight",
+            0.02 / 8.0_f64.sqrt(),
+        ),
+        (
+            "bert.encoder.layer.1.attention.output.dense.weight",
+            0.02 / 8.0_f64.sqrt(),
+        ),
+        ("bert.pooler.dense.weight", 0.02 / 8.0_f64.sqrt()),
+        ("classifier.weight", 0.25),
+    ] {
+        check(&new, name, deviation);
+    }
 }
 
 /// An adapter on the layer for queries, keys and values, which BERT's names of the three mean, too.
