@@ -234,14 +234,13 @@ impl Files for BertFiles {
     }
 
     fn dropout(&self) -> Option<f64> {
-        let config = &self.config;
-        let rates = [
-            config.hidden_dropout_prob,
-            config.attention_probs_dropout_prob,
-            config.classifier_dropout(),
-            config.modern.as_ref().map_or(0.0, |it| it.mlp_dropout_prob),
-        ];
-        Some(rates.into_iter().fold(0.0, f64::max))
+        // ModernBERT is pretrained and fine-tuned without, so that a rate of 0 is no mistake.
+        let is_usual = self.config.modern.is_none();
+        is_usual.then(|| self.config.largest_dropout())
+    }
+
+    fn attention_window(&self, layer: usize) -> Option<usize> {
+        (self.config.modern.as_ref()?.layers.get(layer)?).window
     }
 
     fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {

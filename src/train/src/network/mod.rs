@@ -309,13 +309,18 @@ pub trait Files: CloneFiles + Any + fmt::Debug + Send + Sync {
     /// Tokens of the longest text that the network takes.
     fn max_positions(&self) -> usize;
 
+    /// How far a position of this encoder layer attends on either side; `None`: to all.
+    fn attention_window(&self, _layer: usize) -> Option<usize> {
+        None
+    }
+
     /// The variables that had no values in a checkpoint, with their shapes: they are random until they
     /// are trained.
     fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
         Vec::new()
     }
 
-    /// The largest of its dropout rates, where it is known.
+    /// The largest of its dropout rates, where it is known and usual.
     fn dropout(&self) -> Option<f64> {
         None
     }
