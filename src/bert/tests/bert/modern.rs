@@ -153,7 +153,7 @@ fn layers_and_gradients_are_those_of_transformers() {
 
 /// One test, since the first step compiles every kernel anew.
 #[test]
-fn layers_and_gradients_are_those_of_transformers_on_a_gpu() {
+fn layers_and_gradients_are_those_of_transformers_on_gpu() {
     if let Some(device) = stratoscope_gpu::testing::device() {
         check_classifier(&device);
     }
