@@ -4,6 +4,7 @@ with its data."""
 import json
 import pathlib
 import re
+import shutil
 
 import pytest
 
@@ -189,3 +190,39 @@ def test_masks_are_filled_in(ready, tiny, tmp_path):
 def test_answers_stand_in_their_texts(ready):
     check_card(ready.execute('Dataset::from_questions([("tool", "a game", "server")])?;'), "SC0432", "is not in its context")
     check_card(ready.execute("fit!(answerer, texts)?;"), "SC0431", "questions with answers")
+
+
+def test_a_modernbert_is_trained_watched_and_resumed(ready, tmp_path):
+    """The texts are longer than its windows, which reach 4 tokens to either side."""
+    folder = pathlib.Path(__file__).parent / "parity/families/modernbert"
+    ready.run("""let packages = Dataset::from_labelled((0..33).map(|row| {
+    let (label, words) = [("game", "a chess game for two players"), ("mail", "a server that sends mail"), ("font", "letters with serifs")][row % 3];
+    (format!("{words}, version {row}"), label)
+}));""")
+    ready.run(f"""let modern = BertForSequenceClassification::from_pretrained_labels("{folder}", packages.label_names.clone())?;
+compile!(modern, optimizer = AdamW::new(2e-3), {ENTROPY}, metrics = ["accuracy"])?;""")
+    summary = ready.run("modern.summary()").shown()
+    # The first layer has no LayerNorm before its attention, and the last one has that of the model.
+    for line in (r"layer\.0 +5 variables", r"layer\.1–2 +2 × 6 variables", r"layer\.3 +7 variables", r"pooler\.LayerNorm\.weight"):
+        assert re.search(line, summary), summary
+    history = ready.run(f'let history = fit!(modern, packages, batch_size = 8, epochs = 3, max_length = 48, seed = 1, checkpoint = "{tmp_path}/runs", every = 4)?; history').shown()
+    assert "accuracy" in history and "warning" not in history, history
+    placed = ready.run("placement(&modern)")
+    assert "bert.encoder.layer.3" in placed.shown(), placed.shown()
+    check_static_html(placed.shown("text/html"))
+    ready.run("let run = start!(modern, packages, batch_size = 8, max_length = 48, seed = 2)?;")
+    assert "finite" in ready.run("run.why()?").shown()
+    ready.run("drop(run);")
+    # A run that goes on from the checkpoint of step 12 of 15 ends at the weights of the first.
+    shutil.rmtree(tmp_path / "runs" / "step-15")
+    ready.run(f"""let later = BertForSequenceClassification::from_pretrained_labels("{folder}", packages.label_names.clone())?;
+compile!(later, optimizer = AdamW::new(2e-3), {ENTROPY}, metrics = ["accuracy"])?;
+fit!(later, packages, batch_size = 8, epochs = 3, max_length = 48, seed = 1, resume_from = "{tmp_path}/runs")?;""")
+    same = "format!(\"{}\", later.predict([\"a chess game\", \"a mail server\"])?.rows == {other}.predict([\"a chess game\", \"a mail server\"])?.rows)"
+    assert "true" in ready.run(same.replace("{other}", "modern")).shown()
+    ready.run(f'modern.save_pretrained("{tmp_path}/modern")?;')
+    config = json.loads((tmp_path / "modern" / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["ModernBertForSequenceClassification"]
+    ready.run(f'let read = BertForSequenceClassification::from_pretrained("{tmp_path}/modern", 3)?;')
+    assert "true" in ready.run(same.replace("{other}", "read")).shown()
+    check_card(ready.execute("fit!(modern, packages, max_length = 65)?;"), "SC0401", "64")

@@ -4,7 +4,7 @@
 //! cargo run --example encoder_step -- --batch 16 --seq 64
 //! ```
 //!
-//! `--model` is `tiny`, `minilm` (default) or `bert-base`; `--mode` is `train` (default) or `infer`.
+//! `--model` is `tiny`, `minilm` (default), `bert-base`, or, for long texts, the ModernBERTs `ettin-32m` and `modernbert`; `--mode` is `train` (default) or `infer`.
 //! `--replicas N` trains N copies at once, on N threads with a batch each. A step is forward,
 //! cross-entropy, backward, AdamW, without gradient clipping. CPU time is that of the whole process; it
 //! is more reliable than the clock on a shared machine.
@@ -76,13 +76,19 @@ impl Arguments {
             "tiny" => (128, 32, 2, 4, 64, 64),
             "minilm" => (30522, 384, 6, 12, 1536, 512),
             "bert-base" => (30522, 768, 12, 12, 3072, 512),
-            other => return Err(format!("no model {other}: tiny, minilm or bert-base").into()),
+            "ettin-32m" => (50368, 384, 10, 6, 576, 8192),
+            "modernbert" => (50368, 768, 22, 12, 1152, 8192),
+            other => return Err(format!("there is no model {other}").into()),
         };
+        let family = match positions {
+            8192 => "modernbert",
+            _ => "bert",
+        };
+        // Windows and bases of ModernBERT are its defaults.
         let text = format!(
-            r#"{{"model_type": "bert", "vocab_size": {vocabulary}, "hidden_size": {hidden},
+            r#"{{"model_type": "{family}", "vocab_size": {vocabulary}, "hidden_size": {hidden},
                 "num_hidden_layers": {layers}, "num_attention_heads": {heads},
-                "intermediate_size": {widened}, "max_position_embeddings": {positions},
-                "type_vocab_size": 2, "hidden_act": "gelu"}}"#
+                "intermediate_size": {widened}, "max_position_embeddings": {positions}}}"#
         );
         let config = BertConfig::from_json(&text, "config.json".as_ref());
         Ok(config?.with_num_labels(LABELS)?)
@@ -105,7 +111,7 @@ impl Parts {
 
 const USAGE: &str = "usage: encoder_step [OPTION VALUE]…
 
-  --model NAME  tiny, minilm or bert-base (default minilm)
+  --model NAME  tiny, minilm, bert-base, ettin-32m or modernbert (default minilm)
   --mode MODE   train or infer (default train)
   --batch N     rows a step (default 16)
   --seq N       tokens a row (default 64)

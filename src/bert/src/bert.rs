@@ -35,7 +35,7 @@ pub struct BertOutput {
     pub embedded: Tensor<3>,
     /// After each encoder layer, [B, S, H].
     pub hidden_states: Vec<Tensor<3>>,
-    /// The pooled first token, [B, H].
+    /// One vector for the sequence, [B, H]: the pooled first token, or what else the pooler reads.
     pub pooled: Tensor<2>,
 }
 
@@ -64,17 +64,23 @@ impl Bert {
         self.forward_embedded(embedded, batch.attention_mask, mode)
     }
 
-    /// The pooled first token alone, [B, H]: that of [`Self::forward`]. Where nothing else can be asked for, because there are
+    /// The pooled vector alone, [B, H]: that of [`Self::forward`]. Where nothing else can be asked for, because there are
     /// neither gradients nor taps, the last layer computes only what the first token needs.
     pub fn pooled(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
         let embedded = self.embedded(&batch, mode);
-        if mode != Mode::Eval || taps::is_active() || embedded.device().is_autodiff() {
+        let reads_first = self.pooler.reads_first();
+        if !reads_first
+            || mode != Mode::Eval
+            || taps::is_active()
+            || embedded.device().is_autodiff()
+        {
             return self
                 .forward_embedded(embedded, batch.attention_mask, mode)
                 .pooled;
         }
-        let first = self.encoder.first(embedded, batch.attention_mask);
-        self.pooler.forward(first, mode)
+        let mask = batch.attention_mask;
+        let first = self.encoder.first(embedded, mask.clone());
+        self.pooler.forward(first, mask, mode)
     }
 
     fn embedded(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
@@ -89,10 +95,10 @@ impl Bert {
         mode: Mode,
     ) -> BertOutput {
         let hidden_states = taps::within("encoder", || {
-            (self.encoder).forward(embedded.clone(), attention_mask, mode)
+            (self.encoder).forward(embedded.clone(), attention_mask.clone(), mode)
         });
         let last = hidden_states.last().unwrap_or(&embedded).clone();
-        let pooled = taps::within("pooler", || self.pooler.forward(last, mode));
+        let pooled = taps::within("pooler", || self.pooler.forward(last, attention_mask, mode));
         BertOutput {
             embedded,
             hidden_states,

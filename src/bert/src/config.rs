@@ -12,8 +12,11 @@ use crate::family::Family;
 use crate::lora::LoraConfig;
 use crate::problem;
 
+mod modern;
 mod read;
 mod write;
+
+pub use modern::{LayerAttention, ModernConfig, Pooling};
 
 /// A configuration that describes a BERT this crate can compute.
 ///
@@ -64,6 +67,9 @@ pub struct BertConfig {
     /// What the file describes: BERT, or a model whose weights BERT's layers can hold.
     #[serde(default)]
     pub family: Family,
+    /// What the model has beside these fields, where it is a ModernBERT.
+    #[serde(default)]
+    pub modern: Option<ModernConfig>,
     /// The adapters of the network. `config.json` has nothing of them; the file of the adapters has.
     #[serde(default)]
     pub lora: Option<LoraConfig>,
@@ -144,6 +150,7 @@ impl BertConfig {
             );
             return refuse("hidden_size", self.hidden_size.to_string(), &expected);
         }
+        self.check_modern(path)?;
         let rates = [
             ("hidden_dropout_prob", Some(self.hidden_dropout_prob)),
             (
@@ -151,6 +158,10 @@ impl BertConfig {
                 Some(self.attention_probs_dropout_prob),
             ),
             ("classifier_dropout", self.classifier_dropout),
+            (
+                "mlp_dropout",
+                self.modern.as_ref().map(|it| it.mlp_dropout_prob),
+            ),
         ];
         for (field, rate) in rates {
             if rate.is_some_and(|rate| !(0.0..1.0).contains(&rate)) {
@@ -173,6 +184,28 @@ impl BertConfig {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What a ModernBERT's sizes have to agree with.
+    fn check_modern(&self, path: &Path) -> Result<()> {
+        let refuse = |field: &str, value: usize, expected: &str| {
+            let value = value.to_string();
+            Err(problem::invalid_configuration(path, field, value, expected))
+        };
+        let Some(modern) = &self.modern else {
+            return Ok(());
+        };
+        let size = self.hidden_size / self.num_attention_heads;
+        if !size.is_multiple_of(2) {
+            // Numbers of a head are rotated in pairs.
+            let expected = "an even number for each of `num_attention_heads`";
+            return refuse("hidden_size", self.hidden_size, expected);
+        }
+        if modern.layers.len() != self.num_hidden_layers {
+            let expected = format!("{} layers, as `layer_types` has", modern.layers.len());
+            return refuse("num_hidden_layers", self.num_hidden_layers, &expected);
+        }
+        Ok(())
     }
 
     /// Whether a decoder of tokens has the word embeddings as weights. transformers' default.
@@ -200,6 +233,12 @@ impl BertConfig {
         (self.family == Family::Electra).then(|| fields.find_map(differs))?
     }
 
+    /// The standard deviation of new weights of ModernBERT whose products are added to the input of a layer: all L layers add two of
+    /// them. Source: Radford et al. 2019, section 2.3.
+    pub(crate) fn deviation_of_sums(&self) -> f64 {
+        self.initializer_range / (2.0 * self.num_hidden_layers as f64).sqrt()
+    }
+
     /// E, the length of the vectors in the tables of embeddings.
     pub fn embedding_width(&self) -> usize {
         self.embedding_size.unwrap_or(self.hidden_size)
@@ -218,6 +257,17 @@ impl BertConfig {
     /// The dropout before the head.
     pub fn classifier_dropout(&self) -> f64 {
         self.classifier_dropout.unwrap_or(self.hidden_dropout_prob)
+    }
+
+    /// The largest of the rates of dropout.
+    pub fn largest_dropout(&self) -> f64 {
+        let rates = [
+            self.hidden_dropout_prob,
+            self.attention_probs_dropout_prob,
+            self.classifier_dropout(),
+            self.modern.as_ref().map_or(0.0, |it| it.mlp_dropout_prob),
+        ];
+        rates.into_iter().fold(0.0, f64::max)
     }
 
     /// The same with another number of labels, named as transformers names unnamed ones. Names in
@@ -249,6 +299,9 @@ impl BertConfig {
         self.hidden_dropout_prob = 0.0;
         self.attention_probs_dropout_prob = 0.0;
         self.classifier_dropout = None;
+        if let Some(modern) = &mut self.modern {
+            modern.mlp_dropout_prob = 0.0;
+        }
         self
     }
 }

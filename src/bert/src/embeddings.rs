@@ -1,6 +1,7 @@
 //! The sum of word, position and segment vectors, normalized. Checkpoint keys `bert.embeddings.*`.
 //! Source: Devlin et al. 2019, section 3 and figure 2; google-research/bert@eedf571 `modeling.py`,
 //! `embedding_lookup` and `embedding_postprocessor`.
+//! ModernBERT has a vector for the word only: positions are in its attention.
 //! Dimensions: B sequences, S positions, E = embedding_width, which is H = hidden_size but for ELECTRA's small models.
 
 use burn::module::Module;
@@ -22,10 +23,10 @@ use crate::taps;
 pub struct Embeddings {
     /// [vocab_size, E]; the padding token's vector is not trained through the lookup.
     pub word_embeddings: EmbeddingTable,
-    /// [max_position_embeddings, E]; positions are learned, not computed.
-    pub position_embeddings: EmbeddingTable,
-    /// [type_vocab_size, E]
-    pub token_type_embeddings: EmbeddingTable,
+    /// [max_position_embeddings, E]; positions are learned, not computed. None in ModernBERT.
+    pub position_embeddings: Option<EmbeddingTable>,
+    /// [type_vocab_size, E]. None in ModernBERT.
+    pub token_type_embeddings: Option<EmbeddingTable>,
     /// Over E; key `LayerNorm`.
     pub layer_norm: LayerNorm,
     #[module(skip)]
@@ -41,6 +42,16 @@ impl Embeddings {
             EmbeddingTable::new(&mut inside, entries, width, padding_index)
         };
         let word_embeddings = table("word_embeddings", config.vocab_size, config.pad_token_id);
+        if config.modern.is_some() {
+            let mut inside = parameters.enter("LayerNorm");
+            return Self {
+                word_embeddings,
+                position_embeddings: None,
+                token_type_embeddings: None,
+                layer_norm: LayerNorm::without_bias(&mut inside, width, config.layer_norm_eps),
+                hidden_dropout_prob: config.hidden_dropout_prob,
+            };
+        }
         let position_embeddings =
             table("position_embeddings", config.max_position_embeddings, None);
         // A model without segments has one type, whose vector is zero and gets no gradient.
@@ -49,8 +60,8 @@ impl Embeddings {
             table("token_type_embeddings", config.type_vocab_size, untrained);
         Self {
             word_embeddings,
-            position_embeddings,
-            token_type_embeddings,
+            position_embeddings: Some(position_embeddings),
+            token_type_embeddings: Some(token_type_embeddings),
             layer_norm: LayerNorm::new(
                 &mut parameters.enter("LayerNorm"),
                 width,
@@ -64,8 +75,9 @@ impl Embeddings {
     /// ids and types [B, S], S at most `max_position_embeddings` → [B, S, E]
     pub fn forward(&self, batch: &BatchTensors, mode: Mode) -> Tensor<3> {
         let dropout = mode.dropout(self.hidden_dropout_prob, DropoutSite::Embeddings);
-        let lookup = self.lookup(batch);
-        if ops::embeds(&lookup) {
+        if let Some(lookup) = self.lookup(batch)
+            && ops::embeds(&lookup)
+        {
             taps::inside("sum", || self.sum(batch));
             return taps::output(self.layer_norm.forward_embedded(lookup, dropout));
         }
@@ -78,29 +90,32 @@ impl Embeddings {
         })
     }
 
-    fn lookup(&self, batch: &BatchTensors) -> Lookup {
-        Lookup {
+    /// What is added up, where it is three vectors.
+    fn lookup(&self, batch: &BatchTensors) -> Option<Lookup> {
+        Some(Lookup {
             ids: batch.input_ids.clone(),
             type_ids: batch.token_type_ids.clone(),
             words: self.word_embeddings.whole(),
-            types: self.token_type_embeddings.whole(),
-            positions: self.position_embeddings.whole().0,
-        }
+            types: self.token_type_embeddings.as_ref()?.whole(),
+            positions: self.position_embeddings.as_ref()?.whole().0,
+        })
     }
 
-    /// The three vectors of each token, added up.
+    /// The vectors of each token, added up.
     fn sum(&self, batch: &BatchTensors) -> Tensor<3> {
         let [_, sequence] = batch.input_ids.dims();
         let words = taps::within("word_embeddings", || {
             self.word_embeddings.forward(batch.input_ids.clone())
         });
+        let (Some(of_types), Some(of_positions)) =
+            (&self.token_type_embeddings, &self.position_embeddings)
+        else {
+            return words;
+        };
         let types = taps::within("token_type_embeddings", || {
-            (self.token_type_embeddings).forward(batch.token_type_ids.clone())
+            of_types.forward(batch.token_type_ids.clone())
         });
-        let positions = self
-            .position_embeddings
-            .first(sequence)
-            .unsqueeze_dim::<3>(0); // [1, S, E]
+        let positions = of_positions.first(sequence).unsqueeze_dim::<3>(0); // [1, S, E]
         // The reference's order of summation: words + types, then positions.
         let sum = operation!("sum", [words, types, positions], words + types + positions);
         ops::rounded(sum)

@@ -11,6 +11,7 @@ use crate::config::BertConfig;
 use crate::layer::Layer;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
+use crate::pre_norm::PreNormLayer;
 use crate::recompute;
 use crate::taps;
 
@@ -18,11 +19,59 @@ use crate::taps;
 /// in another order.
 const FEWEST_ROWS: usize = 32;
 
-/// `num_hidden_layers` layers of the same shape, one after the other.
+/// `num_hidden_layers` layers of the same kind, one after the other.
 #[derive(Module, Debug)]
 pub struct Encoder {
     /// The layers, from the embeddings upwards.
-    pub layer: Vec<Layer>,
+    pub layer: Vec<EncoderLayer>,
+}
+
+/// A layer by where it normalizes. The variant is no part of the keys below it.
+// Layers are few, and each has its variables elsewhere.
+#[allow(clippy::large_enum_variant)]
+#[derive(Module, Debug)]
+pub enum EncoderLayer {
+    /// BERT's: after each residual connection.
+    PostNorm(Layer),
+    /// ModernBERT's: before each half.
+    PreNorm(PreNormLayer),
+}
+
+impl EncoderLayer {
+    fn new(parameters: &mut Parameters, config: &BertConfig, layer: usize) -> Self {
+        match &config.modern {
+            Some(modern) => Self::PreNorm(PreNormLayer::new(parameters, (config, modern), layer)),
+            None => Self::PostNorm(Layer::new(parameters, config, layer)),
+        }
+    }
+
+    /// How many attention heads it has.
+    pub fn heads(&self) -> usize {
+        match self {
+            Self::PostNorm(layer) => layer.attention.self_attention.heads(),
+            Self::PreNorm(layer) => layer.attention.self_attention.heads(),
+        }
+    }
+
+    /// # Shapes
+    /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, S, H]
+    pub fn forward(&self, hidden_states: Tensor<3>, mask: Tensor<2>, mode: Mode) -> Tensor<3> {
+        match self {
+            Self::PostNorm(layer) => layer.forward(hidden_states, mask, mode),
+            Self::PreNorm(layer) => layer.forward(hidden_states, mask, mode),
+        }
+    }
+
+    /// The output of the first `positions` alone, without dropout and without taps. All positions are attended to.
+    ///
+    /// # Shapes
+    /// hidden_states [B, S, H], mask [B, S] with 1 = token → [B, P, H]
+    fn first(&self, hidden_states: Tensor<3>, mask: Tensor<2>, positions: usize) -> Tensor<3> {
+        match self {
+            Self::PostNorm(layer) => layer.first(hidden_states, mask, positions),
+            Self::PreNorm(layer) => layer.first(hidden_states, mask, positions),
+        }
+    }
 }
 
 impl Encoder {
@@ -30,7 +79,7 @@ impl Encoder {
     pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let mut layers = parameters.enter("layer");
         let layer = (0..config.num_hidden_layers)
-            .map(|index| Layer::new(&mut layers.enter(&index.to_string()), config, index))
+            .map(|index| EncoderLayer::new(&mut layers.enter(&index.to_string()), config, index))
             .collect();
         Self { layer }
     }
@@ -69,7 +118,7 @@ impl Encoder {
             hidden_states = recompute::part(
                 &self.layer[index],
                 hidden_states,
-                move |layer: &Layer, x| {
+                move |layer: &EncoderLayer, x| {
                     let forward = || layer.forward(x, mask.clone(), mode);
                     taps::within("layer", || taps::within_layer(index, forward))
                 },

@@ -1,6 +1,6 @@
 //! Models whose weights BERT's layers can hold: what they call BERT's fields and tensors, and where they differ. Source:
-//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py` and the configurations
-//! beside them.
+//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py`, `modeling_modernbert.py` and the
+//! configurations beside them.
 
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub enum Family {
     /// Clark et al. 2020: its discriminator, whose tables may hold shorter vectors than the layers; the first token's
     /// vector goes through a dense layer and GELU.
     Electra,
+    /// Warner et al. 2024: rotated positions, local and global attention, no biases, no segments
+    /// ([`PreNormLayer`](crate::pre_norm::PreNormLayer)). The Ettin encoders are such models.
+    ModernBert,
 }
 
 /// The layers of DistilBERT: BERT's path below a layer, and its own.
@@ -36,37 +39,51 @@ const DISTILBERT_LAYER: [(&str, &str); 8] = [
     ("output.LayerNorm.", "output_layer_norm."),
 ];
 
-/// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's, that of ELECTRA's generator.
-const PREDICTIONS: [[&str; 4]; 3] = [
+/// The layers of ModernBERT: our path below a layer, and its own.
+const MODERNBERT_LAYER: [(&str, &str); 6] = [
+    ("attention.LayerNorm.", "attn_norm."),
+    ("attention.self.qkv.", "attn.Wqkv."),
+    ("attention.output.dense.", "attn.Wo."),
+    ("intermediate.LayerNorm.", "mlp_norm."),
+    ("intermediate.dense.", "mlp.Wi."),
+    ("output.dense.", "mlp.Wo."),
+];
+
+/// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's, that of ELECTRA's generator, ModernBERT's.
+const PREDICTIONS: [[&str; 5]; 3] = [
     [
         "cls.predictions.transform.dense.",
         "vocab_transform.",
         "lm_head.dense.",
         "generator_predictions.dense.",
+        "head.dense.",
     ],
     [
         "cls.predictions.transform.LayerNorm.",
         "vocab_layer_norm.",
         "lm_head.layer_norm.",
         "generator_predictions.LayerNorm.",
+        "head.norm.",
     ],
     [
         "cls.predictions.",
         "vocab_projector.",
         "lm_head.",
         "generator_lm_head.",
+        "decoder.",
     ],
 ];
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Bert,
         Self::DistilBert,
         Self::Roberta,
         Self::XlmRoberta,
         Self::Camembert,
         Self::Electra,
+        Self::ModernBert,
     ];
 
     /// What `model_type` says in `config.json`.
@@ -78,6 +95,7 @@ impl Family {
             Self::XlmRoberta => "xlm-roberta",
             Self::Camembert => "camembert",
             Self::Electra => "electra",
+            Self::ModernBert => "modernbert",
         }
     }
 
@@ -90,6 +108,7 @@ impl Family {
             Self::XlmRoberta => "XLMRoberta",
             Self::Camembert => "Camembert",
             Self::Electra => "Electra",
+            Self::ModernBert => "ModernBert",
         }
     }
 
@@ -108,13 +127,14 @@ impl Family {
     fn predictions(self, of_bert: &str) -> Option<String> {
         PREDICTIONS
             .iter()
-            .find_map(|[bert, distilbert, roberta, electra]| {
+            .find_map(|[bert, distilbert, roberta, electra, modernbert]| {
                 let part = of_bert.strip_prefix(bert)?;
                 let own = match self {
                     Self::Bert => bert,
                     Self::DistilBert => distilbert,
                     Self::Roberta | Self::XlmRoberta | Self::Camembert => roberta,
                     Self::Electra => electra,
+                    Self::ModernBert => modernbert,
                 };
                 Some(format!("{own}{part}"))
             })
@@ -132,6 +152,11 @@ impl Family {
             (Self::DistilBert, "attention_probs_dropout_prob") => Some("attention_dropout"),
             (Self::DistilBert, "classifier_dropout") => Some("seq_classif_dropout"),
             (Self::DistilBert, "type_vocab_size" | "layer_norm_eps") => None,
+            (Self::ModernBert, "hidden_act") => Some("hidden_activation"),
+            (Self::ModernBert, "hidden_dropout_prob") => Some("embedding_dropout"),
+            (Self::ModernBert, "attention_probs_dropout_prob") => Some("attention_dropout"),
+            (Self::ModernBert, "layer_norm_eps") => Some("norm_eps"),
+            (Self::ModernBert, "type_vocab_size") => None,
             (Self::Electra, "embedding_size") => Some("embedding_size"),
             (_, "embedding_size") => None,
             _ => Some(of_bert),
@@ -147,6 +172,11 @@ impl Family {
             (Self::Electra, "hidden_size") => 256,
             (Self::Electra, "num_attention_heads") => 4,
             (Self::Electra, "intermediate_size") => 1024,
+            (Self::ModernBert, "vocab_size") => 50_368,
+            (Self::ModernBert, "num_hidden_layers") => 22,
+            (Self::ModernBert, "intermediate_size") => 1152,
+            (Self::ModernBert, "max_position_embeddings") => 8192,
+            (Self::ModernBert, "type_vocab_size") => 1,
             (_, "vocab_size") => 30_522,
             (_, "num_hidden_layers" | "num_attention_heads") => 12,
             (_, "intermediate_size") => 3072,
@@ -159,7 +189,26 @@ impl Family {
 
     /// The padding token where the file does not say.
     pub(crate) fn default_pad(self) -> usize {
-        usize::from(self.is_roberta())
+        match self {
+            Self::ModernBert => 50_283,
+            family => usize::from(family.is_roberta()),
+        }
+    }
+
+    /// The rates of dropout where the file does not say.
+    pub(crate) fn default_dropout(self) -> f64 {
+        match self {
+            Self::ModernBert => 0.0,
+            _ => 0.1,
+        }
+    }
+
+    /// What LayerNorm adds to the variance where the file does not say.
+    pub(crate) fn default_eps(self) -> f64 {
+        match self {
+            Self::ModernBert => 1e-5,
+            _ => 1e-12,
+        }
     }
 
     /// The number of the first position: the entries of the table before it are not used.
@@ -182,7 +231,13 @@ impl Family {
             Self::DistilBert => "distilbert.",
             Self::Roberta | Self::XlmRoberta | Self::Camembert => "roberta.",
             Self::Electra => "electra.",
+            Self::ModernBert => "model.",
         }
+    }
+
+    /// Whether a tensor of the file is of the layer that all heads of its family have: a checkpoint for another task has it, too.
+    pub(crate) fn is_of_all_heads(self, in_file: &str) -> bool {
+        self == Self::ModernBert && in_file.starts_with("head.")
     }
 
     /// Its name of a tensor of `architecture`, a class of BERT; `None` where it has no such tensor.
@@ -211,6 +266,7 @@ impl Family {
                 })?;
                 Some(format!("distilbert.transformer.layer.{layer}.{path}"))
             }
+            Self::ModernBert => self.of_modernbert(of_bert),
             Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::Electra => {
                 // The head is two layers; BERT's pooler does what the first does.
                 let is_classifier = architecture == "BertForSequenceClassification";
@@ -237,11 +293,46 @@ impl Family {
         }
     }
 
+    /// ModernBERT's name of one of our tensors.
+    fn of_modernbert(self, ours: &str) -> Option<String> {
+        let renamed = |path: &str, names: &[(&str, &str)]| {
+            let mut names = names.iter();
+            names.find_map(|(ours, own)| path.strip_prefix(ours).map(|part| format!("{own}{part}")))
+        };
+        let Some(body) = ours.strip_prefix("bert.") else {
+            let names = [
+                ("head.LayerNorm.", "head.norm."),
+                ("qa_outputs.", "classifier."),
+            ];
+            let head = renamed(ours, &names);
+            let own = head.or_else(|| self.predictions(ours));
+            return own.or_else(|| Some(ours.to_owned()));
+        };
+        if let Some(layers) = body.strip_prefix("encoder.layer.") {
+            let (layer, path) = layers.split_once('.')?;
+            if let Some(part) = path.strip_prefix("output.LayerNorm.") {
+                return Some(format!("model.final_norm.{part}"));
+            }
+            let path = renamed(path, &MODERNBERT_LAYER)?;
+            return Some(format!("model.layers.{layer}.{path}"));
+        }
+        let names = [
+            ("pooler.dense.", "head.dense."),
+            ("pooler.LayerNorm.", "head.norm."),
+            (
+                "embeddings.word_embeddings.",
+                "model.embeddings.tok_embeddings.",
+            ),
+            ("embeddings.LayerNorm.", "model.embeddings.norm."),
+        ];
+        renamed(body, &names)
+    }
+
     /// What follows the dense layer on the first token's vector.
     pub(crate) fn pooled(self, dense: Tensor<3>) -> Tensor<3> {
         match self {
             Self::DistilBert => activation::relu(dense),
-            Self::Electra => activation::gelu(dense),
+            Self::Electra | Self::ModernBert => activation::gelu(dense),
             _ => activation::tanh(dense),
         }
     }
@@ -329,6 +420,24 @@ mod tests {
                 "bert.embeddings_project.weight",
                 Some("electra.embeddings_project.weight"),
             ),
+            (
+                Family::ModernBert,
+                classifier,
+                "bert.pooler.LayerNorm.weight",
+                Some("head.norm.weight"),
+            ),
+            (
+                Family::ModernBert,
+                tagger,
+                "head.dense.weight",
+                Some("head.dense.weight"),
+            ),
+            (
+                Family::ModernBert,
+                tagger,
+                "bert.embeddings.word_embeddings.weight",
+                Some("model.embeddings.tok_embeddings.weight"),
+            ),
         ];
         for (family, architecture, of_bert, expected) in cases {
             let found = family.tensor(of_bert, architecture);
@@ -348,6 +457,7 @@ mod tests {
                 "generator_lm_head.bias",
                 "generator_predictions.LayerNorm.bias",
             ),
+            (Family::ModernBert, "decoder.bias", "head.norm.bias"),
         ] {
             let name = |of_bert: &str| family.tensor(of_bert, "BertForMaskedLM");
             assert_eq!(name("cls.predictions.bias").as_deref(), Some(bias));
@@ -362,6 +472,15 @@ mod tests {
                 Some(expected)
             );
         }
+        for (ours, own) in MODERNBERT_LAYER {
+            let expected = format!("model.layers.3.{own}weight");
+            assert_eq!(
+                of_layer(Family::ModernBert, &format!("{ours}weight")),
+                Some(expected)
+            );
+        }
+        let last = of_layer(Family::ModernBert, "output.LayerNorm.weight");
+        assert_eq!(last.as_deref(), Some("model.final_norm.weight"));
         let query = of_layer(Family::Roberta, "attention.self.query.bias");
         assert_eq!(
             query.as_deref(),

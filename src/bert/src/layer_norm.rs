@@ -1,4 +1,4 @@
-//! Layer normalization. Checkpoint keys `….LayerNorm.weight` and `….LayerNorm.bias`.
+//! Layer normalization. Checkpoint keys `….LayerNorm.weight` and, where it has one, `….LayerNorm.bias`.
 //! Source: Ba, Kiros and Hinton 2016; transformers v4.57.1 `modeling_bert.py` takes PyTorch's, with
 //! `layer_norm_eps` inside the square root.
 
@@ -13,8 +13,8 @@ use crate::parameters::{Initial, Parameters};
 pub struct LayerNorm {
     /// The scale, `[H]`.
     pub weight: Param<Tensor<1>>,
-    /// The shift, `[H]`.
-    pub bias: Param<Tensor<1>>,
+    /// The shift, `[H]`; ModernBERT has none.
+    pub bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
     eps: f64,
 }
@@ -24,15 +24,35 @@ impl LayerNorm {
     pub fn new(parameters: &mut Parameters, hidden_size: usize, eps: f64) -> Self {
         Self {
             weight: parameters.take("weight", [hidden_size], Initial::Ones),
-            bias: parameters.take("bias", [hidden_size], Initial::Zeros),
+            bias: Some(parameters.take("bias", [hidden_size], Initial::Zeros)),
             eps,
         }
+    }
+
+    /// A normalization that scales and does not shift.
+    pub fn without_bias(parameters: &mut Parameters, hidden_size: usize, eps: f64) -> Self {
+        Self {
+            weight: parameters.take("weight", [hidden_size], Initial::Ones),
+            bias: None,
+            eps,
+        }
+    }
+
+    /// The scale and the shift: zeros without gradient, where there is none.
+    fn scale_and_shift(&self) -> (Tensor<1>, Tensor<1>) {
+        let weight = self.weight.val();
+        let bias = match &self.bias {
+            Some(bias) => bias.val(),
+            None => Tensor::zeros(weight.dims(), &weight.device()),
+        };
+        (weight, bias)
     }
 
     /// # Shapes
     /// [B, S, H] → [B, S, H]
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        ops::layer_norm(x, self.weight.val(), self.bias.val(), self.eps)
+        let (gamma, beta) = self.scale_and_shift();
+        ops::layer_norm(x, gamma, beta, self.eps)
     }
 
     /// Normalizes what is looked up and added up, then drops elements; of what `ops::embeds` takes.
@@ -41,13 +61,8 @@ impl LayerNorm {
         lookup: Lookup,
         dropout: Option<(f64, DropoutKey)>,
     ) -> Tensor<3> {
-        ops::embed(
-            lookup,
-            self.weight.val(),
-            self.bias.val(),
-            self.eps,
-            dropout,
-        )
+        let (gamma, beta) = self.scale_and_shift();
+        ops::embed(lookup, gamma, beta, self.eps, dropout)
     }
 
     /// Normalizes `dropout(x) + residual`, both [B, S, H].
@@ -57,7 +72,7 @@ impl LayerNorm {
         residual: Tensor<3>,
         dropout: Option<(f64, DropoutKey)>,
     ) -> Tensor<3> {
-        let (gamma, beta) = (self.weight.val(), self.bias.val());
+        let (gamma, beta) = self.scale_and_shift();
         ops::dropout_add_layer_norm(x, residual, gamma, beta, self.eps, dropout)
     }
 }

@@ -1,9 +1,10 @@
-//! A dense layer with bias. Checkpoint keys `….weight` and `….bias`.
+//! A dense layer. Checkpoint keys `….weight` and, where it has one, `….bias`.
 //! Dimensions: I inputs, O outputs.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
+use crate::config::BertConfig;
 use crate::lora::LowRank;
 use crate::mode::Mode;
 use crate::ops;
@@ -14,8 +15,8 @@ use crate::parameters::{Initial, Parameters};
 pub struct Linear {
     /// [O, I], as the checkpoint stores it; the gradient has that shape too.
     pub weight: Param<Tensor<2>>,
-    /// `[O]`.
-    pub bias: Param<Tensor<1>>,
+    /// `[O]`; ModernBERT's layers have none.
+    pub bias: Option<Param<Tensor<1>>>,
     /// The layer's adapter, where it has one. The field is no part of the keys below it.
     pub lora: Option<LowRank>,
 }
@@ -25,15 +26,59 @@ impl Linear {
     pub fn new(parameters: &mut Parameters, inputs: usize, outputs: usize) -> Self {
         Self {
             weight: parameters.take("weight", [outputs, inputs], Initial::Normal),
-            bias: parameters.take("bias", [outputs], Initial::Zeros),
+            bias: Some(parameters.take("bias", [outputs], Initial::Zeros)),
             lora: parameters.take_adapter([outputs, inputs]),
         }
+    }
+
+    /// A layer without bias: `y = x · weightᵀ`, and what an adapter adds.
+    pub fn without_bias(
+        parameters: &mut Parameters,
+        [inputs, outputs]: [usize; 2],
+        initial: Initial,
+    ) -> Self {
+        Self {
+            weight: parameters.take("weight", [outputs, inputs], initial),
+            bias: None,
+            lora: parameters.take_adapter([outputs, inputs]),
+        }
+    }
+
+    /// The last layer of a head, H → outputs. ModernBERT's new weights are drawn as large as keeps the size of the numbers.
+    pub(crate) fn of_head(
+        parameters: &mut Parameters,
+        config: &BertConfig,
+        outputs: usize,
+    ) -> Self {
+        let inputs = config.hidden_size;
+        let initial = match &config.modern {
+            Some(modern) => modern.initial(1.0 / (inputs as f64).sqrt()),
+            None => Initial::Normal,
+        };
+        Self {
+            weight: parameters.take("weight", [outputs, inputs], initial),
+            bias: Some(parameters.take("bias", [outputs], Initial::Zeros)),
+            lora: parameters.take_adapter([outputs, inputs]),
+        }
+    }
+
+    /// The weight and what is added to each output: zeros without gradient, where the layer has no bias.
+    pub(crate) fn weight_and_bias(&self) -> (Tensor<2>, Tensor<1>) {
+        let weight = self.weight.val();
+        let bias = match &self.bias {
+            Some(bias) => bias.val(),
+            None => Tensor::zeros([weight.dims()[0]], &weight.device()),
+        };
+        (weight, bias)
     }
 
     /// # Shapes
     /// [B, S, I] → [B, S, O]
     pub fn forward(&self, x: Tensor<3>, mode: Mode) -> Tensor<3> {
-        let layer = |x| ops::linear(x, self.weight.val(), self.bias.val());
+        let layer = |x| {
+            let (weight, bias) = self.weight_and_bias();
+            ops::linear(x, weight, bias)
+        };
         match &self.lora {
             Some(lora) => lora.add_to(layer(x.clone()), x, mode),
             None => layer(x),
@@ -47,7 +92,10 @@ impl Linear {
     pub fn forward_gelu(&self, x: Tensor<3>, mode: Mode) -> Tensor<3> {
         match &self.lora {
             Some(_) => ops::gelu(self.forward(x, mode)),
-            None => ops::linear_gelu(x, self.weight.val(), self.bias.val()),
+            None => {
+                let (weight, bias) = self.weight_and_bias();
+                ops::linear_gelu(x, weight, bias)
+            }
         }
     }
 }

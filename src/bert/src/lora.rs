@@ -102,8 +102,13 @@ pub fn candidates<N: BertNetwork>(network: &N, config: &BertConfig) -> Vec<Candi
 }
 
 impl Candidate {
-    /// Whether a target names the layer: its path or the end of it, in BERT's words or in those of its family.
+    /// Whether a target names the layer: its path or the end of it, in BERT's words or in those of its family. A layer that is
+    /// queries, keys and values in one is meant by the name of each of them.
     pub fn is_meant_by(&self, target: &str) -> bool {
+        let is_joint = self.module.ends_with(".qkv");
+        if is_joint && ["query", "key", "value"].contains(&target) {
+            return true;
+        }
         let ends = |path: &str| {
             let before = path.strip_suffix(target);
             before.is_some_and(|before| before.is_empty() || before.ends_with('.'))

@@ -43,7 +43,7 @@ pub struct Predictions {
     pub transform: Transform,
 }
 
-/// H → E, GELU, LayerNorm.
+/// H → E, GELU, LayerNorm. ModernBERT has it in front of other heads, too.
 #[derive(Module, Debug)]
 pub struct Transform {
     /// H → E.
@@ -87,7 +87,9 @@ impl MaskedLm {
                 let picked = hidden.reshape([rows * seq, width]).select(0, places);
                 picked.reshape([1, count, width])
             });
-            let hidden = taps::within("transform", || self.cls.predictions.transform(hidden, mode));
+            let hidden = taps::within("transform", || {
+                self.cls.predictions.transform.forward(hidden, mode)
+            });
             let decoder = self.bert.embeddings.word_embeddings.weight.val();
             let bias = self.cls.predictions.bias.val();
             taps::output(ops::linear(hidden, decoder, bias))
@@ -98,14 +100,36 @@ impl MaskedLm {
     }
 }
 
-impl Predictions {
+impl Transform {
+    /// Takes the parameters of the two layers; without biases in ModernBERT.
+    pub(crate) fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
+        let (inputs, width) = (config.hidden_size, config.embedding_width());
+        let eps = config.layer_norm_eps;
+        let mut inside = parameters.enter("dense");
+        let Some(modern) = &config.modern else {
+            let dense = Linear::new(&mut inside, inputs, width);
+            let layer_norm = LayerNorm::new(&mut parameters.enter("LayerNorm"), width, eps);
+            return Self { dense, layer_norm };
+        };
+        let initial = modern.initial(config.deviation_of_sums());
+        let dense = Linear::without_bias(&mut inside, [inputs, width], initial);
+        let mut inside = parameters.enter("LayerNorm");
+        let layer_norm = LayerNorm::without_bias(&mut inside, width, eps);
+        Self { dense, layer_norm }
+    }
+
+    /// The one that ModernBERT has in front of a head for tokens, under `head`.
+    pub(crate) fn of_head(parameters: &mut Parameters, config: &BertConfig) -> Option<Self> {
+        (config.modern.as_ref()).map(|_| Self::new(&mut parameters.enter("head"), config))
+    }
+
     /// # Shapes
-    /// [1, N, H] → [1, N, E]
-    fn transform(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
+    /// [B, S, H] → [B, S, E]
+    pub(crate) fn forward(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
         let dense = taps::within("dense", || {
-            taps::output(self.transform.dense.forward_gelu(hidden, mode))
+            taps::output(self.dense.forward_gelu(hidden, mode))
         });
-        taps::output(self.transform.layer_norm.forward(dense))
+        taps::output(self.layer_norm.forward(dense))
     }
 }
 
@@ -117,12 +141,7 @@ impl BertNetwork for MaskedLm {
         let mut cls = parameters.enter("cls");
         let mut inside = cls.enter("predictions");
         let bias = inside.take("bias", [config.vocab_size], Initial::Zeros);
-        let mut transform = inside.enter("transform");
-        let width = config.embedding_width();
-        let dense = Linear::new(&mut transform.enter("dense"), config.hidden_size, width);
-        let mut norm = transform.enter("LayerNorm");
-        let layer_norm = LayerNorm::new(&mut norm, width, config.layer_norm_eps);
-        let transform = Transform { dense, layer_norm };
+        let transform = Transform::new(&mut inside.enter("transform"), config);
         let predictions = Predictions { bias, transform };
         Self {
             bert,

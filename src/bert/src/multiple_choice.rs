@@ -41,9 +41,15 @@ impl MultipleChoice {
     /// What follows the last encoder layer.
     ///
     /// # Shapes
-    /// hidden [B·N, S, H] → logits [B, N]
-    pub fn of_hidden(&self, hidden: Tensor<3>, choices: usize, mode: Mode) -> Tensor<2> {
-        let pooled = || self.bert.pooler.forward(hidden, mode);
+    /// hidden [B·N, S, H], mask [B·N, S] with 1 = token → logits [B, N]
+    pub fn of_hidden(
+        &self,
+        hidden: Tensor<3>,
+        mask: Tensor<2>,
+        choices: usize,
+        mode: Mode,
+    ) -> Tensor<2> {
+        let pooled = || self.bert.pooler.forward(hidden, mask, mode);
         let pooled = taps::within("bert", || taps::within("pooler", pooled));
         self.head(pooled, choices, mode)
     }
@@ -71,7 +77,7 @@ impl BertNetwork for MultipleChoice {
         let mut inside = parameters.enter("classifier");
         Self {
             bert,
-            classifier: Linear::new(&mut inside, config.hidden_size, 1),
+            classifier: Linear::of_head(&mut inside, config, 1),
             classifier_dropout: config.classifier_dropout(),
         }
     }

@@ -1,6 +1,6 @@
 //! The checkpoint's names of a module's parameters. Fields are named like the keys, so the path of
 //! fields is the name, with exceptions: `LayerNorm` and `lora_A` are not conventional field names in Rust, `self` is a
-//! keyword, and the field that holds a layer's adapter is left out.
+//! keyword, and the field that holds a layer's adapter and the kind of an encoder layer are left out.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -16,6 +16,8 @@ fn key(field: &str) -> &str {
         "self_attention" => "self",
         // The adapter of a layer stands beside its weight.
         "lora" => "",
+        // A kind of encoder layer, a variant of `EncoderLayer`.
+        "PostNorm" | "PreNorm" => "",
         "lora_a" => "lora_A",
         "lora_b" => "lora_B",
         same => same,

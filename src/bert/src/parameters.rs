@@ -15,12 +15,19 @@ use crate::lora::{LoraConfig, LowRank};
 
 /// The initial values of a parameter that is not in a checkpoint. Source: transformers v4.57.1
 /// `modeling_bert.py`, `_init_weights`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initial {
     /// N(0, `initializer_range`).
     Normal,
     /// N(0, `initializer_range`), but zeros in one row.
     NormalExcept(Option<usize>),
+    /// N(0, `deviation`) without the numbers that are more than `cutoff` deviations from 0. ModernBERT's.
+    Truncated {
+        /// The standard deviation before the numbers are left out.
+        deviation: f64,
+        /// More than 0.
+        cutoff: f64,
+    },
     /// Biases.
     Zeros,
     /// Scales of LayerNorm.
@@ -176,6 +183,9 @@ impl Store<'_> {
                 let columns = shape.last().copied().unwrap_or(1).max(1);
                 return uniform(self.seed, name, 1.0 / (columns as f64).sqrt(), count);
             }
+            Initial::Truncated { deviation, cutoff } => {
+                return truncated(self.seed, name, (deviation, cutoff), count);
+            }
             Initial::Normal => None,
             Initial::NormalExcept(row) => row,
         };
@@ -193,17 +203,33 @@ impl Store<'_> {
 /// with the same values in every network and on every device.
 fn normal(seed: u64, name: &str, standard_deviation: f64, count: usize) -> Vec<f32> {
     let mut random = stream(seed, name);
-    let mut uniform = || positive_share(&mut random);
     let mut values = Vec::with_capacity(count + 1);
     while values.len() < count {
-        // Box and Muller 1958: two uniform numbers make two normal ones.
-        let radius = standard_deviation * (-2.0 * uniform().ln()).sqrt();
-        let angle = TAU * uniform();
-        values.push((radius * angle.cos()) as f32);
-        values.push((radius * angle.sin()) as f32);
+        let pair = normal_pair(&mut random, standard_deviation);
+        values.extend(pair.map(|number| number as f32));
     }
     values.truncate(count);
     values
+}
+
+/// Numbers as [`normal`] draws them, of which those beyond `cutoff` deviations are left out.
+fn truncated(seed: u64, name: &str, (deviation, cutoff): (f64, f64), count: usize) -> Vec<f32> {
+    let mut random = stream(seed, name);
+    let mut values = Vec::with_capacity(count + 1);
+    while values.len() < count {
+        let pair = normal_pair(&mut random, deviation).into_iter();
+        let within = pair.filter(|number| number.abs() <= cutoff * deviation);
+        values.extend(within.map(|number| number as f32));
+    }
+    values.truncate(count);
+    values
+}
+
+/// Box and Muller 1958: two uniform numbers make two normally distributed ones.
+fn normal_pair(random: &mut RandomStream, standard_deviation: f64) -> [f64; 2] {
+    let radius = standard_deviation * (-2.0 * positive_share(random).ln()).sqrt();
+    let angle = TAU * positive_share(random);
+    [radius * angle.cos(), radius * angle.sin()]
 }
 
 /// Numbers from −`bound` to `bound`, each as likely, determined as [`normal`] ones are.
@@ -242,6 +268,22 @@ mod tests {
         assert_eq!(values[..8], normal(1, "classifier.weight", 0.02, 8));
         assert_ne!(values[..8], normal(2, "classifier.weight", 0.02, 8));
         assert_ne!(values[..8], normal(1, "classifier.bias", 0.02, 8));
+    }
+
+    #[test]
+    fn truncated_numbers_have_their_bound_and_their_moments() {
+        let values = truncated(1, "classifier.weight", (0.1, 2.0), 40_000);
+        assert_eq!(values.len(), 40_000);
+        assert!(values.iter().all(|value| value.abs() <= 0.2));
+        let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / 40_000.0;
+        let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / 40_000.0;
+        // The variance of N(0, 1) within ±2 is 1 − 4·φ(2)/(2·Φ(2) − 1) = 0.7737; five standard errors.
+        assert!(mean.abs() < 2.5e-3, "{mean}");
+        assert!((square - 0.007_737).abs() < 2e-4, "{square}");
+        let most = values.iter().fold(0.0_f32, |most, it| most.max(it.abs()));
+        assert!(most > 0.19, "{most}");
+        // A deviation of 0 ends, too.
+        assert_eq!(truncated(1, "a", (0.0, 2.0), 3), [0.0; 3]);
     }
 
     #[test]

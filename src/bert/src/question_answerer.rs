@@ -10,7 +10,9 @@ use crate::body::Body;
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::linear::Linear;
-use crate::mode::Mode;
+use crate::masked_lm::Transform;
+use crate::mode::{DropoutSite, Mode};
+use crate::ops;
 use crate::parameters::Parameters;
 use crate::taps;
 
@@ -19,8 +21,12 @@ use crate::taps;
 pub struct QuestionAnswerer {
     /// The body.
     pub bert: Body,
+    /// H → H, GELU, LayerNorm, then dropout; ModernBERT's.
+    pub head: Option<Transform>,
     /// H → 2.
     pub qa_outputs: Linear,
+    #[module(skip)]
+    classifier_dropout: f64,
 }
 
 impl QuestionAnswerer {
@@ -37,6 +43,16 @@ impl QuestionAnswerer {
     /// # Shapes
     /// hidden [B, S, H] → logits [B, 2, S]
     pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
+        let hidden = match &self.head {
+            Some(head) => {
+                let hidden = taps::within("head", || head.forward(hidden, mode));
+                match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
+                    Some((rate, key)) => ops::dropout(hidden, rate, key),
+                    None => hidden,
+                }
+            }
+            None => hidden,
+        };
         let logits = taps::within("qa_outputs", || {
             taps::output(self.qa_outputs.forward(hidden, mode))
         });
@@ -49,10 +65,13 @@ impl BertNetwork for QuestionAnswerer {
 
     fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let bert = Body::new(&mut parameters.enter("bert"), config);
+        let head = Transform::of_head(parameters, config);
         let mut inside = parameters.enter("qa_outputs");
         Self {
             bert,
-            qa_outputs: Linear::new(&mut inside, config.hidden_size, 2),
+            head,
+            qa_outputs: Linear::of_head(&mut inside, config, 2),
+            classifier_dropout: config.classifier_dropout(),
         }
     }
 }

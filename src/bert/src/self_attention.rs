@@ -85,7 +85,7 @@ impl SelfAttention {
             let attended = ops::attention(query, key, value, heads, attention_mask, dropout);
             return taps::output_of_heads(heads, attended);
         }
-        let layers = layers.map(|layer| (layer.weight.val(), layer.bias.val()));
+        let layers = layers.map(Linear::weight_and_bias);
         let attended = ops::self_attention(hidden_states, layers, heads, attention_mask, dropout);
         taps::output_of_heads(heads, attended)
     }
@@ -100,7 +100,7 @@ impl SelfAttention {
         taps::inside("probabilities", || {
             let heads = self.num_attention_heads;
             let (query, key) = (project(&self.query), project(&self.key));
-            ops::attention_probabilities(query, key, heads, attention_mask.clone())
+            ops::attention_probabilities(query, key, heads, attention_mask.clone(), None)
         });
     }
 }

@@ -71,7 +71,7 @@ impl SequenceClassifier {
         let mut inside = parameters.enter("classifier");
         Self {
             bert,
-            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            classifier: Linear::of_head(&mut inside, config, config.num_labels()),
             classifier_dropout: config.classifier_dropout(),
         }
     }
@@ -93,9 +93,9 @@ impl SequenceClassifier {
     /// What follows the last encoder layer.
     ///
     /// # Shapes
-    /// hidden [B, S, H] → logits [B, C]
-    pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<2> {
-        let pooled = || self.bert.pooler.forward(hidden, mode);
+    /// hidden [B, S, H], mask [B, S] with 1 = token → logits [B, C]
+    pub fn of_hidden(&self, hidden: Tensor<3>, mask: Tensor<2>, mode: Mode) -> Tensor<2> {
+        let pooled = || self.bert.pooler.forward(hidden, mask, mode);
         let pooled = taps::within("bert", || taps::within("pooler", pooled));
         self.head(pooled, mode)
     }

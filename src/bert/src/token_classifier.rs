@@ -10,6 +10,7 @@ use crate::body::{Body, BodyOutput};
 use crate::config::BertConfig;
 use crate::heads::BertNetwork;
 use crate::linear::Linear;
+use crate::masked_lm::Transform;
 use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
@@ -20,6 +21,8 @@ use crate::taps;
 pub struct TokenClassifier {
     /// The body.
     pub bert: Body,
+    /// H → H, GELU, LayerNorm; ModernBERT's.
+    pub head: Option<Transform>,
     /// H → C.
     pub classifier: Linear,
     #[module(skip)]
@@ -54,6 +57,10 @@ impl TokenClassifier {
     /// # Shapes
     /// hidden [B, S, H] → logits [B, S, C]
     pub fn of_hidden(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
+        let hidden = match &self.head {
+            Some(head) => taps::within("head", || head.forward(hidden, mode)),
+            None => hidden,
+        };
         taps::within("classifier", || {
             let hidden = match mode.dropout(self.classifier_dropout, DropoutSite::Head) {
                 Some((rate, key)) => ops::dropout(hidden, rate, key),
@@ -69,10 +76,12 @@ impl BertNetwork for TokenClassifier {
 
     fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let bert = Body::new(&mut parameters.enter("bert"), config);
+        let head = Transform::of_head(parameters, config);
         let mut inside = parameters.enter("classifier");
         Self {
             bert,
-            classifier: Linear::new(&mut inside, config.hidden_size, config.num_labels()),
+            head,
+            classifier: Linear::of_head(&mut inside, config, config.num_labels()),
             classifier_dropout: config.classifier_dropout(),
         }
     }

@@ -52,9 +52,9 @@ impl View {
     /// Embedded rows [B, S, H] → logits [B, C].
     pub(crate) fn logits_of(&self, embedded: Tensor<3>, mask: Tensor<2>) -> Tensor<2> {
         let bert = &self.network.bert;
-        let hidden = bert.encoder.forward(embedded, mask, Mode::Eval);
+        let hidden = bert.encoder.forward(embedded, mask.clone(), Mode::Eval);
         let last = hidden.last().cloned().expect("an encoder has a layer");
-        let pooled = bert.pooler.forward(last, Mode::Eval); // [B, H]
+        let pooled = bert.pooler.forward(last, mask, Mode::Eval); // [B, H]
         let logits = self
             .network
             .classifier
@@ -86,7 +86,7 @@ impl View {
     /// How many attention heads each of them has.
     pub(crate) fn heads(&self) -> usize {
         let first = self.network.bert.encoder.layer.first();
-        first.map_or(0, |layer| layer.attention.self_attention.heads())
+        first.map_or(0, |layer| layer.heads())
     }
 
     /// The id that stands for a word that is hidden.

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
+use stratoscope_bert::encoder::EncoderLayer;
 use stratoscope_bert::{BatchTensors, Mode};
 use stratoscope_data::Tokenize;
-use stratoscope_explain::{ActivationEdits, InterveneOnActivations, PatchMap};
+use stratoscope_explain::{ActivationEdits, ExplainPredictions, InterveneOnActivations, PatchMap};
 use stratoscope_train::BertForSequenceClassification;
 use tempfile::TempDir;
 
@@ -28,6 +29,24 @@ fn tiny() -> (BertForSequenceClassification, TempDir) {
     (model, folder)
 }
 
+/// The tiny ModernBERT: four layers of two heads, of which layers 1 and 2 attend to 4 tokens on either side.
+fn modern() -> (BertForSequenceClassification, TempDir) {
+    let parity = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity");
+    let folder = TempDir::new().expect("a temporary folder");
+    for file in [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ] {
+        let from = parity.join("families/modernbert").join(file);
+        fs::copy(from, folder.path().join(file)).expect("room");
+    }
+    let path = folder.path().to_str().expect("a path in UTF-8");
+    let model = BertForSequenceClassification::from_pretrained(path, 3).expect("it loads");
+    (model, folder)
+}
+
 const TEXTS: [&str; 3] = ["w10 w11 w12", "w40 w41", "w70 w71 w72 w73 w74"];
 
 fn near(found: &[f64], expected: &[f64]) {
@@ -42,10 +61,15 @@ fn without_head(model: &BertForSequenceClassification, layer: usize, head: usize
     let tokenizer = model.tokenizer();
     model.with_network(|network| {
         let mut network = network.valid();
-        let dense = &mut network.bert.encoder.layer[layer].attention.output.dense;
+        let layer = &mut network.bert.encoder.layer[layer];
+        let heads = layer.heads();
+        let dense = match layer {
+            EncoderLayer::PostNorm(layer) => &mut layer.attention.output.dense,
+            EncoderLayer::PreNorm(layer) => &mut layer.attention.output.dense,
+        };
         let weight = dense.weight.val();
         let [outputs, inputs] = weight.dims();
-        let width = inputs / 4;
+        let width = inputs / heads;
         let zeros = Tensor::<2>::zeros([outputs, width], &weight.device());
         let weight = weight.slice_assign([0..outputs, head * width..(head + 1) * width], zeros);
         dense.weight = Param::from_tensor(weight).no_grad();
@@ -64,11 +88,19 @@ fn without_head(model: &BertForSequenceClassification, layer: usize, head: usize
 
 #[test]
 fn an_ablated_head_is_one_that_nobody_reads() {
-    let (model, _folder) = tiny();
-    for (layer, head) in [(0, 0), (1, 3)] {
+    check_ablated(&tiny().0, [(0, 0), (1, 3)]);
+}
+
+#[test]
+fn an_ablated_head_of_a_modernbert_is_one_that_nobody_reads() {
+    check_ablated(&modern().0, [(1, 0), (3, 1)]);
+}
+
+fn check_ablated(model: &BertForSequenceClassification, heads: [(usize, usize); 2]) {
+    for (layer, head) in heads {
         let found = model.predict_with(TEXTS, |it| it.head(layer, head).scale(0.0));
         let found = found.expect("a head");
-        let expected = without_head(&model, layer, head);
+        let expected = without_head(model, layer, head);
         for (found, expected) in found.after.iter().zip(&expected) {
             near(&found.logits, expected);
         }
@@ -193,6 +225,33 @@ fn attribution_patching_agrees_with_patching() {
             .chain(&same.layers)
             .all(|it| *it == 0.0)
     );
+}
+
+/// All of a layer is the other text, and by first order the estimate has the order of the exact effects; layers within
+/// windows and the whole explanation among them.
+#[test]
+fn a_modernbert_is_patched_and_explained() {
+    let (model, _folder) = modern();
+    let (clean, corrupted) = ("xq zj xx qz jq zx jj", "xq zj qj zz jq zx jj");
+    let exact = model.activation_patching(clean, corrupted);
+    let exact = exact.expect("each letter is a token");
+    assert_eq!((exact.heads.len(), exact.heads[0].len()), (4, 2));
+    let whole = exact.clean - exact.corrupted;
+    assert!(whole.abs() > 1e-3, "{exact}");
+    for layer in &exact.layers {
+        assert!((layer - whole).abs() < 1e-5, "{exact}");
+    }
+    let estimate = model.attribution_patching(clean, corrupted);
+    let estimate = estimate.expect("each letter is a token");
+    let agreement = correlation(&all_heads(&estimate), &all_heads(&exact));
+    assert!(agreement > 0.8, "{agreement}: {estimate}{exact}");
+    let found = model.explain(corrupted).expect("it has words");
+    assert_eq!(found.words.len(), 7);
+    assert!(found.is_complete(), "{found}");
+    // Without a word, the logit of the class loses what the word adds.
+    assert!(found.words.iter().any(|it| it.occlusion != 0.0), "{found}");
+    let rollout: f64 = found.words.iter().map(|it| it.rollout).sum();
+    assert!(rollout > 0.0 && rollout < 1.0, "{found}");
 }
 
 #[test]

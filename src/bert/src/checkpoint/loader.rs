@@ -14,7 +14,7 @@ use crate::problem::{self, Missing};
 
 /// Tensors that some checkpoints contain and that are computed, not trained, or that another name has too: the decoder of
 /// a masked language model is its word embeddings, and its bias that of the head.
-const COMPUTED: [&str; 7] = [
+const COMPUTED: [&str; 8] = [
     "position_ids",
     "cls.predictions.decoder.weight",
     "cls.predictions.decoder.bias",
@@ -22,6 +22,7 @@ const COMPUTED: [&str; 7] = [
     "lm_head.decoder.bias",
     "vocab_projector.weight",
     "generator_lm_head.weight",
+    "decoder.weight",
 ];
 
 /// The values of a parameter.
@@ -91,7 +92,8 @@ impl Loader {
             return Filled::New;
         };
         let is_head = !name.starts_with("bert.");
-        let candidate = match is_head && self.new_head {
+        let is_of_task = is_head && !self.layout.family.is_of_all_heads(&in_file);
+        let candidate = match is_of_task && self.new_head {
             true => None,
             false => self
                 .candidates(&in_file)

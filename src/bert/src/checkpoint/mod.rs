@@ -23,6 +23,7 @@ use crate::masked_lm::MaskedLm;
 use crate::multiple_choice::MultipleChoice;
 use crate::parameters::Store;
 use crate::problem;
+use crate::question_answerer::QuestionAnswerer;
 use crate::sequence_classifier::SequenceClassifier;
 use crate::tokenizer::BertTokenizer;
 
@@ -212,6 +213,10 @@ fn fill<N: BertNetwork>(
     {
         let path = folder.join("config.json");
         return Err(problem::unsupported(&path, field, found, &[computed]));
+    }
+    if N::ARCHITECTURE == QuestionAnswerer::ARCHITECTURE && config.modern.is_some() {
+        // Its head is called a classifier, with as many outputs as labels.
+        config = config.with_num_labels(2)?;
     }
     let file = TensorFile::open_in(folder)?;
     // The head of a checkpoint for another task has the same name and is not usable here.

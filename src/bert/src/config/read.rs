@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Diagnostic, Result};
 
-use super::{BertConfig, MOST_LABELS};
+use super::{BertConfig, LARGEST_COUNT, MOST_LABELS, ModernConfig};
 use crate::family::Family;
 use crate::problem;
 
@@ -32,15 +32,22 @@ impl BertConfig {
         };
         let pad_token_id = fields.optional_index("pad_token_id", Some(family.default_pad()))?;
         let first_position = family.first_position(pad_token_id);
+        let layers = fields.size("num_hidden_layers")?;
+        let modern = match family {
+            // More layers are refused by the check below.
+            Family::ModernBert => Some(ModernConfig::of(&fields, layers.min(LARGEST_COUNT))?),
+            _ => None,
+        };
+        let dropout = family.default_dropout();
         let config = Self {
             vocab_size: fields.size("vocab_size")?,
             embedding_size: fields.embedding_size()?,
             hidden_size: fields.size("hidden_size")?,
-            num_hidden_layers: fields.size("num_hidden_layers")?,
+            num_hidden_layers: layers,
             num_attention_heads: fields.size("num_attention_heads")?,
             intermediate_size: fields.size("intermediate_size")?,
-            hidden_dropout_prob: fields.number("hidden_dropout_prob", 0.1)?,
-            attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", 0.1)?,
+            hidden_dropout_prob: fields.number("hidden_dropout_prob", dropout)?,
+            attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", dropout)?,
             max_position_embeddings: match fields.given("max_position_embeddings") {
                 Some(_) => fields.size("max_position_embeddings")?,
                 None => family.default_size("max_position_embeddings") + first_position,
@@ -48,14 +55,19 @@ impl BertConfig {
             .saturating_sub(first_position),
             type_vocab_size: fields.size("type_vocab_size")?,
             initializer_range: fields.number("initializer_range", 0.02)?,
-            layer_norm_eps: fields.number("layer_norm_eps", 1e-12)?,
+            layer_norm_eps: fields.number("layer_norm_eps", family.default_eps())?,
             pad_token_id,
-            classifier_dropout: fields.optional_number("classifier_dropout")?,
+            classifier_dropout: match fields.optional_number("classifier_dropout")? {
+                // Its dropouts have nothing to do with each other.
+                None if modern.is_some() => Some(0.0),
+                rate => rate,
+            },
             labels: fields.labels()?,
             binary_labels: binary_labels(&file),
             multi_label: is_multi_label(&file) && binary_labels(&file).is_none(),
             architectures: strings(file.get("architectures")),
             family,
+            modern,
             lora: None,
             file,
             unused_positions: Arc::default(),
@@ -147,8 +159,8 @@ fn strings(value: Option<&Value>) -> Vec<String> {
 }
 
 /// The fields of the file, with their defaults.
-struct Fields<'a> {
-    file: &'a Map<String, Value>,
+pub(super) struct Fields<'a> {
+    pub(super) file: &'a Map<String, Value>,
     path: &'a Path,
     family: Family,
 }
@@ -160,7 +172,7 @@ impl Fields<'_> {
         self.file.get(name).filter(|value| !value.is_null())
     }
 
-    fn invalid<T>(&self, name: &str, value: &Value, expected: &str) -> Result<T> {
+    pub(super) fn invalid<T>(&self, name: &str, value: &Value, expected: &str) -> Result<T> {
         Err(problem::invalid_configuration(
             self.path,
             self.family.field(name).unwrap_or(name),
@@ -201,7 +213,29 @@ impl Fields<'_> {
         }
     }
 
-    fn number(&self, name: &str, default: f64) -> Result<f64> {
+    /// A field with a value that is not computed.
+    pub(super) fn unsupported(
+        &self,
+        field: &str,
+        found: &Value,
+        accepted: &[&str],
+    ) -> Box<Diagnostic> {
+        problem::unsupported(self.path, field, plain(found), accepted)
+    }
+
+    /// An integer from 1 to `largest`.
+    pub(super) fn count(&self, name: &str, default: usize, largest: usize) -> Result<usize> {
+        let Some(value) = self.given(name) else {
+            return Ok(default);
+        };
+        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        match count.filter(|count| (1..=largest).contains(count)) {
+            Some(count) => Ok(count),
+            None => self.invalid(name, value, &format!("an integer from 1 to {largest}")),
+        }
+    }
+
+    pub(super) fn number(&self, name: &str, default: f64) -> Result<f64> {
         Ok(self.optional_number(name)?.unwrap_or(default))
     }
 

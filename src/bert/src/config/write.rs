@@ -46,6 +46,11 @@ impl BertConfig {
         let label2id: Map<String, Value> = by_index
             .map(|(index, name)| (name.clone(), json!(index)))
             .collect();
+        if let Some(modern) = &self.modern {
+            set("mlp_dropout", json!(modern.mlp_dropout_prob));
+            // It takes no `null`.
+            set("classifier_dropout", json!(self.classifier_dropout()));
+        }
         set("id2label", Value::Object(id2label));
         set("label2id", Value::Object(label2id));
         // What transformers would otherwise guess from the labels' type at the first batch.

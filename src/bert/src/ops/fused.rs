@@ -11,6 +11,7 @@ use burn::backend::{Backend, DispatchDevice, backend_extension};
 use burn::tensor::{DType, Device, Tensor};
 
 use super::key::Mask;
+use super::rotary::Angles;
 use crate::taps;
 
 /// Shapes and meanings are those of the functions in [`super`].
@@ -36,6 +37,8 @@ pub(super) trait FusedOps: Backend {
 
     fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
+    fn fused_rotary(x: FloatTensor<Self>, heads: usize, angles: Angles) -> FloatTensor<Self>;
+
     fn fused_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self>;
 
     fn fused_layer_norm(
@@ -60,6 +63,7 @@ pub(super) trait FusedOps: Backend {
         value: FloatTensor<Self>,
         mask: FloatTensor<Self>,
         heads: usize,
+        window: Option<usize>,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self>;
 

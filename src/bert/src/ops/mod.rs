@@ -17,6 +17,7 @@ mod key;
 mod portable;
 mod precision;
 mod probe;
+mod rotary;
 mod stop;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ use burn::tensor::{DType, Int, Tensor};
 
 pub use key::DropoutKey;
 pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
+pub use rotary::{local_attention, rotary};
 pub use stop::Stop;
 pub use stratoscope_gpu::Lookup;
 
@@ -281,12 +283,13 @@ pub fn attention(
         value.into_dispatch(),
         mask.into_dispatch(),
         heads,
+        None,
         dropped,
     )))
 }
 
-/// The probabilities of [`attention`], `softmax(Q·Kᵀ/√D + mask)`, without dropout: for looking at, since no form of
-/// the operation keeps them. Each row adds up to 1.
+/// The probabilities of [`local_attention`], `softmax(Q·Kᵀ/√D + mask)`, without dropout: for looking at, since no form of
+/// the operation keeps them. Each row adds up to 1. Without a window they are those of [`attention`].
 ///
 /// # Shapes
 /// query and key [B, S, H]; mask [B, S], 1 = token, 0 = padding → [B, N, S, S]: how much each position (rows) attends
@@ -296,8 +299,9 @@ pub fn attention_probabilities(
     key: Tensor<3>,
     heads: usize,
     mask: Tensor<2>,
+    window: Option<usize>,
 ) -> Tensor<4> {
-    portable::attention_probabilities(query, key, heads, mask)
+    portable::attention_probabilities(query, key, heads, (mask, window))
 }
 
 /// [`attention`] of three [`linear`] projections of the same `x`, without the copies between them.

@@ -4,9 +4,10 @@
 use std::f64::consts::SQRT_2;
 
 use burn::tensor::activation::softmax;
-use burn::tensor::{DType, Int, Tensor, module};
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, module};
 
 use super::key::{MIX_A, MIX_B, Mask, SPREAD};
+use super::rotary::Angles;
 use crate::operation;
 
 /// The score of padding. It is finite, because with −∞ a row of padding only would become NaN, and so low that its
@@ -110,6 +111,18 @@ pub(super) fn attention(
     mask: Tensor<2>,
     dropped: Option<Mask>,
 ) -> Tensor<3> {
+    local_attention(query, key, value, heads, (mask, None), dropped)
+}
+
+/// Attention to the tokens, and to those within a window.
+pub(super) fn local_attention(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    value: Tensor<3>,
+    heads: usize,
+    mask: (Tensor<2>, Option<usize>),
+    dropped: Option<Mask>,
+) -> Tensor<3> {
     let [batch, sequence, hidden] = query.dims();
     let probabilities = attention_probabilities(query, key, heads, mask);
     let probabilities = match dropped {
@@ -134,7 +147,7 @@ pub(super) fn attention_probabilities(
     query: Tensor<3>,
     key: Tensor<3>,
     heads: usize,
-    mask: Tensor<2>,
+    (mask, window): (Tensor<2>, Option<usize>),
 ) -> Tensor<4> {
     let [batch, sequence, hidden] = query.dims();
     let size = hidden / heads;
@@ -149,8 +162,38 @@ pub(super) fn attention_probabilities(
         _ => MASKED_SCORE,
     };
     let padding = mask.equal_elem(0.0).reshape([batch, 1, 1, sequence]);
-    let scores = operation!("mask", [scores], {
-        scores.mask_fill(padding.expand([batch, heads, sequence, sequence]), lowest)
-    });
+    let hidden = padding.expand([batch, heads, sequence, sequence]);
+    let hidden = match window {
+        Some(window) => hidden.bool_or(outside(sequence, window, &scores.device())),
+        None => hidden,
+    };
+    let scores = operation!("mask", [scores], scores.mask_fill(hidden, lowest));
     operation!("softmax", [scores], softmax(scores, 3))
+}
+
+/// Which positions (columns) are farther from each position (rows) than the window reaches, [1, 1, S, S].
+fn outside(sequence: usize, window: usize, device: &Device) -> Tensor<4, Bool> {
+    let positions = || Tensor::<1, Int>::arange(0..sequence as i64, device);
+    let distance = positions().unsqueeze_dim::<2>(1) - positions().unsqueeze_dim::<2>(0);
+    let outside = distance.abs().greater_elem(window as i64);
+    outside.reshape([1, 1, sequence, sequence])
+}
+
+/// [B, S, H] with each head's numbers j and j + D/2 rotated by the angle of the position and of j.
+pub(super) fn rotary(x: Tensor<3>, heads: usize, angles: &Angles) -> Tensor<3> {
+    let [batch, sequence, hidden] = x.dims();
+    let half = hidden / heads / 2;
+    let device = x.device();
+    let table = |values: &[f32]| {
+        let data = TensorData::new(values.to_vec(), [1, sequence, 1, half]);
+        Tensor::<4>::from_data(data, &device)
+    };
+    let (cos, sin) = (table(&angles.cos), table(&angles.sin));
+    operation!("rotate", [x], {
+        let x = x.reshape([batch, sequence, heads, 2 * half]);
+        let (first, second) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
+        let of_first = first.clone() * cos.clone() - second.clone() * sin.clone();
+        let of_second = second * cos + first * sin;
+        Tensor::cat(vec![of_first, of_second], 3).reshape([batch, sequence, hidden])
+    })
 }

@@ -350,7 +350,13 @@ fn half_precision_is_converted() {
     });
     let found =
         checkpoint::load_network(folder.path(), &LoadOptions::new(), &Device::flex()).unwrap();
-    let bias = found.network.classifier.bias.val().into_data();
+    let bias = found
+        .network
+        .classifier
+        .bias
+        .expect("it has one")
+        .val()
+        .into_data();
     assert_eq!(bias.try_to_vec::<f32>().unwrap(), [1.5, 1.5, -1.5]);
 }
 

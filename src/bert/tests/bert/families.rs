@@ -227,6 +227,51 @@ fn electra_chooses() {
     checkpoint::load(copy.path(), &options, &Device::flex()).expect("other heads have none");
 }
 
+#[test]
+fn modernbert_classifies() {
+    // Of the first token, and of the mean over all.
+    for name in ["modernbert", "modernbert-mean"] {
+        check::<SequenceClassifier>(name, false, |network, batch| {
+            as_f64(network.forward(batch, Mode::Eval).into_data())
+        });
+    }
+}
+
+#[test]
+fn modernbert_predicts_tokens() {
+    check::<MaskedLm>("modernbert-masked", true, |network, batch| {
+        let tokens: usize = batch.input_ids.dims().iter().product();
+        let places = Tensor::arange(0..tokens as i64, &Device::flex());
+        let logits = network
+            .forward(batch, places, Mode::Eval)
+            .slice([0..tokens, 0..12]);
+        as_f64(logits.into_data())
+    });
+}
+
+#[test]
+fn modernbert_tags() {
+    check::<TokenClassifier>("modernbert-tokens", true, |network, batch| {
+        as_f64(network.forward(batch, Mode::Eval).into_data())
+    });
+}
+
+#[test]
+fn modernbert_answers() {
+    check::<QuestionAnswerer>("modernbert-questions", true, |network, batch| {
+        let logits = network.forward(batch, Mode::Eval).swap_dims(1, 2);
+        as_f64(logits.into_data())
+    });
+}
+
+#[test]
+fn modernbert_chooses() {
+    check::<MultipleChoice>("modernbert-choice", false, |network, batch| {
+        let [choices, _] = batch.input_ids.dims();
+        as_f64(network.forward(batch, choices, Mode::Eval).into_data())
+    });
+}
+
 /// Another head on the discriminator's body, whose own head is listed as not used; and what is saved is an ELECTRA.
 #[test]
 fn the_discriminator_of_electra_gets_a_head() {
@@ -280,7 +325,13 @@ fn the_discriminator_of_electra_gets_a_head() {
 /// The body of a checkpoint for another task is taken, and its head is not.
 #[test]
 fn a_body_gets_another_head() {
-    for name in ["distilbert", "roberta", "camembert", "electra"] {
+    for name in [
+        "distilbert",
+        "roberta",
+        "camembert",
+        "electra",
+        "modernbert",
+    ] {
         let folder = parity("families").join(name);
         let options = LoadOptions::new().num_labels(5);
         let loaded = checkpoint::load_as::<QuestionAnswerer>(&folder, &options, &Device::flex());

@@ -8,6 +8,7 @@ mod families;
 mod fixtures;
 mod lora;
 mod minilm;
+mod modern;
 mod parity;
 mod pytorch;
 mod saving;

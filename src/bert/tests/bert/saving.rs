@@ -1,5 +1,6 @@
 //! What we write is what transformers writes: names, shapes, kinds of numbers, configuration.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -144,6 +145,24 @@ fn a_folder_that_cannot_be_written_is_a_diagnostic() {
     assert_eq!(error.unwrap_err().code, "SC0908");
 }
 
+/// What the transformers of this Python reads in a folder, and what it computes for some texts.
+pub fn read_by_transformers(python: &OsStr, folder: &Path, texts: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bert/transformers_reads.py");
+    let mut child = Command::new(python)
+        .arg(script)
+        .arg(folder)
+        .env("HF_HUB_OFFLINE", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = serde_json::to_vec(texts).unwrap();
+    child.stdin.take().unwrap().write_all(&input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 /// The real transformers reads what we write and computes the same. Runs where
 /// `STRATOSCOPE_TORCH_PYTHON` names a Python that has it; the other tests compare files.
 #[test]
@@ -175,20 +194,7 @@ fn transformers_reads_what_we_write() {
         "",
         long.as_str(),
     ];
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bert/transformers_reads.py");
-    let mut child = Command::new(python)
-        .arg(script)
-        .arg(folder.path())
-        .env("HF_HUB_OFFLINE", "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let input = serde_json::to_vec(&texts).unwrap();
-    child.stdin.take().unwrap().write_all(&input).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let reference: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let reference = read_by_transformers(&python, folder.path(), &texts);
     assert_eq!(reference["class"], "BertForSequenceClassification");
     assert_eq!(reference["dtype"], "torch.float32");
     assert_eq!(

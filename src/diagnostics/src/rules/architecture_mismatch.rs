@@ -23,8 +23,8 @@ impl Rule for ArchitectureMismatch {
         name: "architecture-mismatch",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "A checkpoint whose `config.json` describes another architecture than BERT, DistilBERT, RoBERTa and \
-                ELECTRA, or a variant that is not supported.",
+        finds: "A checkpoint whose `config.json` describes another architecture than BERT, DistilBERT, RoBERTa, \
+                ELECTRA and ModernBERT, or a variant that is not supported.",
         why: "Tensors with the same name and shape can have another meaning: the model would load and compute \
               wrong results.",
         bad: "let model = BertForSequenceClassification::from_pretrained(\"./albert\", 8)?;",
@@ -46,7 +46,7 @@ impl Rule for ArchitectureMismatch {
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
         .why("tensors with the same name can have another meaning in another architecture")
         .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\", or one of \
-              DistilBERT, RoBERTa or ELECTRA")
+              DistilBERT, RoBERTa, ELECTRA or ModernBERT")
         .tensorflow(Quote::of("SC0903"))
     }
 }

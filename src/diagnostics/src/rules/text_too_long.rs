@@ -20,9 +20,10 @@ impl Rule for TextTooLong {
         name: "text-too-long",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A `max_length` above the number of the model's position embeddings (512 for BERT). Longer texts are \
-                always truncated to `max_length` (SC0407).",
-        why: "There is no embedding for such a position. On a GPU TensorFlow reads zeros instead of failing.",
+        finds: "A `max_length` above the number of the model's positions (512 for BERT, 8192 for ModernBERT). Longer texts \
+                are always truncated to `max_length` (SC0407).",
+        why: "A BERT has no embedding for such a position, and a ModernBERT was not trained with it. On a GPU TensorFlow reads \
+              zeros instead of failing.",
         bad: "fit!(model, train, max_length = 1024)?;",
         good: "fit!(model, train, max_length = 64)?;",
         tensorflow: tensorflow::page("SC0401"),
@@ -39,7 +40,7 @@ impl Rule for TextTooLong {
             Place::argument(&self.call, "max_length"),
             format!("at most {limit}"),
         )
-        .why("there is one embedding per position, and none beyond the last one")
+        .why("a BERT has no embedding for a later position, and a ModernBERT was not trained with one")
         .fix(format!("truncate: `max_length = {limit}` or less"))
         .fix("or split the texts into windows")
         .tensorflow(Quote::with("SC0401", "", &[("limit", limit.to_string())]))

@@ -101,7 +101,7 @@ impl Translator<'_> {
         if class.contains("Auto") {
             self.note(
                 call.span,
-                "the checkpoint must be one of BERT, DistilBERT, RoBERTa or ELECTRA",
+                "the checkpoint must be one of BERT, DistilBERT, RoBERTa, ELECTRA or ModernBERT",
             );
         }
         let given = self.given_to_head(call)?;

@@ -78,10 +78,10 @@ macro_rules! in_stages {
             mode: stratoscope_bert::Mode,
             device: &burn::tensor::Device,
         ) -> Option<stratoscope_bert::Computed> {
-            let head: fn(&Self, burn::tensor::Tensor<3>, &_, _) -> _ = $head;
+            let head: $crate::network::Head<Self> = $head;
             let texts = stratoscope_bert::BatchTensors::from_batch(batch, device);
-            let hidden = segment.hidden(&self.bert, before, texts, mode);
-            Some(segment.computed(hidden, |hidden| head(self, hidden, batch, mode)))
+            let hidden = segment.hidden(&self.bert, before, texts.clone(), mode);
+            Some(segment.computed(hidden, |hidden| head(self, hidden, &texts, batch, mode)))
         }
     };
 }
@@ -234,13 +234,13 @@ impl Files for BertFiles {
     }
 
     fn dropout(&self) -> Option<f64> {
-        let config = &self.config;
-        let rates = [
-            config.hidden_dropout_prob,
-            config.attention_probs_dropout_prob,
-            config.classifier_dropout(),
-        ];
-        Some(rates.into_iter().fold(0.0, f64::max))
+        // ModernBERT is pretrained and fine-tuned without, so that a rate of 0 is no mistake.
+        let is_usual = self.config.modern.is_none();
+        is_usual.then(|| self.config.largest_dropout())
+    }
+
+    fn attention_window(&self, layer: usize) -> Option<usize> {
+        (self.config.modern.as_ref()?.layers.get(layer)?).window
     }
 
     fn step_memory(&self, step: &StepShape<'_>) -> Option<Vec<StepMemory>> {
@@ -287,7 +287,9 @@ impl Network for SequenceClassifier {
         self.forward(BatchTensors::from_batch(batch, device), mode)
     }
 
-    in_stages!(|network, hidden, _, mode| network.of_hidden(hidden, mode));
+    in_stages!(|network, hidden, texts, _, mode| {
+        network.of_hidden(hidden, texts.attention_mask.clone(), mode)
+    });
 
     of_a_checkpoint!();
 }

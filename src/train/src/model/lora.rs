@@ -70,7 +70,8 @@ impl Lora {
     }
 
     /// The dense layers that get an adapter, by their names or the ends of them: `query`, `attention.output.dense`,
-    /// `layer.0.attention.self.query`; `all-linear` is every dense layer of the body.
+    /// `layer.0.attention.self.query`; `all-linear` is every dense layer of the body. In ModernBERT queries, keys and values come
+    /// from one layer, `qkv` (`Wqkv` in its files), which `query`, `key` and `value` mean, too.
     #[must_use]
     pub fn targets<T: Into<String>>(mut self, targets: impl IntoIterator<Item = T>) -> Self {
         self.targets = targets.into_iter().map(Into::into).collect();

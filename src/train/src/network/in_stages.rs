@@ -1,10 +1,16 @@
 //! Whether a pipeline can divide a network.
 
+use burn::tensor::Tensor;
+use stratoscope_bert::{BatchTensors, Mode};
+use stratoscope_data::Batch;
 use stratoscope_diagnostics::rules::NetworkNotInStages;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Strategy;
 
 use super::{AnyNetwork, Files};
+
+/// What a network makes of its last layer's output, [B, S, H]: its outputs, [B, C].
+pub(crate) type Head<N> = fn(&N, Tensor<3>, &BatchTensors, &Batch, Mode) -> Tensor<2>;
 
 /// Whether the layers of a network can be divided among the stages of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

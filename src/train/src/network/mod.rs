@@ -73,7 +73,7 @@ pub use activation::{Activation, IntoActivation};
 pub use blueprint::Blueprint;
 pub(crate) use erased::AnyNetwork;
 pub use in_stages::InStages;
-pub(crate) use in_stages::check_stages;
+pub(crate) use in_stages::{Head, check_stages};
 pub(crate) use no_tokenizer::NoTokenizer;
 pub use task::Task;
 
@@ -309,13 +309,18 @@ pub trait Files: CloneFiles + Any + fmt::Debug + Send + Sync {
     /// Tokens of the longest text that the network takes.
     fn max_positions(&self) -> usize;
 
+    /// How far a position of this encoder layer attends on either side; `None`: to all.
+    fn attention_window(&self, _layer: usize) -> Option<usize> {
+        None
+    }
+
     /// The variables that had no values in a checkpoint, with their shapes: they are random until they
     /// are trained.
     fn new_variables(&self) -> Vec<(String, Vec<usize>)> {
         Vec::new()
     }
 
-    /// The largest of its dropout rates, where it is known.
+    /// The largest of its dropout rates, where it is known and usual.
     fn dropout(&self) -> Option<f64> {
         None
     }
@@ -364,6 +369,12 @@ impl dyn Files {
         let files: &dyn Any = self;
         let files = files.downcast_ref();
         files.expect("a model holds the files that it was made with")
+    }
+
+    /// The files, if they are of this type.
+    pub(crate) fn get<F: Files>(&self) -> Option<&F> {
+        let files: &dyn Any = self;
+        files.downcast_ref()
     }
 
     /// The same, to be changed.

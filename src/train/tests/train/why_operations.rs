@@ -228,7 +228,11 @@ fn the_operation_of_a_loss_is_named() {
 
 /// The tiny BERT with other numbers in one of its tensors.
 fn bert_with(name: &str, change: impl Fn(&mut [f32])) -> TempDir {
-    let folder = tiny_bert(0.1);
+    with_tensor(tiny_bert(0.1), name, change)
+}
+
+/// A model with other numbers in one of its tensors.
+pub fn with_tensor(folder: TempDir, name: &str, change: impl Fn(&mut [f32])) -> TempDir {
     let path = folder.path().join("model.safetensors");
     let bytes = std::fs::read(&path).expect("the fixture's file");
     let file = SafeTensors::deserialize(&bytes).expect("a file of tensors");

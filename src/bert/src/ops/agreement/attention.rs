@@ -41,6 +41,70 @@ fn attention_agrees() {
     }
 }
 
+/// Windows from one neighbor on, in one block of queries and in several; each position has a token in its window.
+#[test]
+fn local_attention_agrees() {
+    for ([batch, sequence, heads, size], window) in [
+        ([2, 9, 2, 5], 1),
+        ([3, 24, 3, 8], 4),
+        ([3, 131, 2, 16], 7),
+        ([2, 200, 1, 8], 70),
+    ] {
+        let shape = [batch, sequence, heads * size];
+        let case = Case {
+            threes: (1..=3).map(|salt| values(shape, salt)).collect(),
+            twos: vec![],
+            ones: vec![],
+        };
+        // As many positions of padding as the number of the sequence.
+        let mask = ragged(batch, sequence);
+        for rate in [None, Some((RATE, KEY))] {
+            let dropped = rate.and_then(|(rate, key)| Mask::new(rate, key));
+            let of = |c: &Case| [0, 1, 2].map(|index| c.threes[index].clone());
+            check(
+                "local attention",
+                &case,
+                |c| local_attention(of(c), heads, mask.clone(), Some(window), rate),
+                |c| {
+                    let ([q, k, v], mask) = (of(c), (mask.clone(), Some(window)));
+                    portable::local_attention(q, k, v, heads, mask, dropped)
+                },
+            );
+        }
+    }
+}
+
+/// A window over all positions is none, bit for bit.
+#[test]
+fn a_wide_window_is_none() {
+    let [q, k, v] = [1, 2, 3].map(|salt| values([2, 9, 8], salt));
+    let mask = ragged(2, 9);
+    let attended = |window| {
+        let of = [q.clone(), k.clone(), v.clone()];
+        numbers(local_attention(of, 2, mask.clone(), window, None))
+    };
+    assert_eq!(attended(Some(8)), attended(None));
+    assert_ne!(attended(Some(7)), attended(None));
+}
+
+#[test]
+fn rotation_agrees() {
+    for [batch, sequence, heads, size] in [[1, 1, 1, 2], [2, 5, 3, 6], [3, 40, 2, 64]] {
+        let case = Case {
+            threes: vec![values([batch, sequence, heads * size], 1)],
+            twos: vec![],
+            ones: vec![],
+        };
+        let angles = rotary::Angles::new(sequence, size, 100.0);
+        check(
+            "rotation",
+            &case,
+            |c| rotary(c.threes[0].clone(), heads, 100.0),
+            |c| portable::rotary(c.threes[0].clone(), heads, &angles),
+        );
+    }
+}
+
 pub(super) fn projections(c: &Case) -> [(Tensor<2>, Tensor<1>); 3] {
     [0, 1, 2].map(|index| (c.twos[index].clone(), c.ones[index].clone()))
 }

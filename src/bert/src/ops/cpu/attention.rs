@@ -5,16 +5,20 @@
 //! storing the probabilities, which for long sequences would be most of a network's memory.
 //! Source of this trade-off: Dao et al. 2022 (FlashAttention), section 3.1.
 
+mod backward;
+
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::Unwritten;
-use super::product::{Before, Matrix, MatrixMut, product, product_after};
+use super::product::{Matrix, MatrixMut, product};
 use super::vectorized::{LANES, exp, multiply_add, total, vectorized};
 use crate::ops::key::Mask;
 use crate::ops::portable::MASKED_SCORE;
 use crate::ops::stop::Asker;
+
+pub(in crate::ops) use backward::backward;
 
 /// Query positions of a block.
 pub(super) const ROWS: usize = 64;
@@ -26,6 +30,8 @@ pub(in crate::ops) struct Dimensions {
     pub sequence: usize,
     pub heads: usize,
     pub size: usize,
+    /// How far a position attends on either side; `None`: to all.
+    pub window: Option<usize>,
 }
 
 impl Dimensions {
@@ -45,6 +51,17 @@ impl Dimensions {
         (0..self.batch * heads)
             .into_par_iter()
             .map(move |task| (task / heads, task % heads))
+    }
+
+    /// The keys that some of these query positions attend to.
+    fn keys_of(self, queries: &Range<usize>) -> Range<usize> {
+        match self.window {
+            Some(window) => {
+                let last = queries.end.saturating_add(window);
+                queries.start.saturating_sub(window)..self.sequence.min(last)
+            }
+            None => 0..self.sequence,
+        }
     }
 
     pub(super) fn blocks(self) -> impl Iterator<Item = Range<usize>> {
@@ -104,6 +121,24 @@ impl Inputs<'_> {
     fn tokens(&self, d: Dimensions, sequence: usize) -> &[f32] {
         &self.mask[sequence * d.sequence..(sequence + 1) * d.sequence]
     }
+}
+
+/// The keys of a query, 1 = attended to: without a window the tokens themselves, else those within it, in `scratch`.
+fn reached<'a>(
+    tokens: &'a [f32],
+    scratch: &'a mut [f32],
+    window: Option<usize>,
+    keys: &Range<usize>,
+    query: usize,
+) -> &'a [f32] {
+    let Some(window) = window else {
+        return tokens;
+    };
+    let within = query.saturating_sub(window).max(keys.start)..keys.end.min(query + window + 1);
+    let scratch = &mut scratch[..keys.len()];
+    scratch.fill(0.0);
+    scratch[within.start - keys.start..within.end - keys.start].copy_from_slice(&tokens[within]);
+    scratch
 }
 
 vectorized! {
@@ -222,11 +257,14 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
     let output = MatrixMut::new(y.elements(), rows, d.hidden());
     let scale_of_scores = 1.0 / (d.size as f32).sqrt();
     let asker = Asker::of_this_thread();
-    let scratch = || vec![0.0; ROWS.min(sequence) * sequence];
+    let scratch = || {
+        let scores = vec![0.0; ROWS.min(sequence) * sequence];
+        (scores, vec![0.0; sequence])
+    };
     statistics
         .par_chunks_mut((sequence * 2).max(1))
         .zip(d.tasks())
-        .for_each_init(scratch, |scores, (statistics, (item, head))| {
+        .for_each_init(scratch, |(scores, within), (statistics, (item, head))| {
             let tokens = inputs.tokens(d, item);
             let whole = 0..sequence;
             if asker.stops() {
@@ -234,191 +272,38 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                 unsafe { head_mut(&output, d, item, head, &whole) }.clear();
                 return;
             }
-            let keys = inputs.key.head(d, item, head, &whole).transposed();
-            let values = inputs.value.head(d, item, head, &whole);
             for block in d.blocks() {
-                let scores = &mut scores[..block.len() * sequence];
+                let reach = d.keys_of(&block);
+                let keys = inputs.key.head(d, item, head, &reach).transposed();
+                let values = inputs.value.head(d, item, head, &reach);
+                let scores = &mut scores[..block.len() * reach.len()];
                 let queries = inputs.query.head(d, item, head, &block);
-                let mut into = MatrixMut::over(scores, block.len(), sequence);
+                let mut into = MatrixMut::over(scores, block.len(), reach.len());
                 product(scale_of_scores, queries, keys, &mut into);
                 let first = ((item * d.heads + head) * sequence + block.start) * sequence;
-                let numbered = scores.chunks_exact_mut(sequence).enumerate();
+                let numbered = scores.chunks_exact_mut(reach.len()).enumerate();
                 for ((index, row), statistics) in
                     numbered.zip(statistics[2 * block.start..].chunks_exact_mut(2))
                 {
+                    let query = block.start + index;
+                    let tokens = reached(tokens, within, d.window, &reach, query);
                     let maximum = mask_and_maximum(row, tokens);
                     let inverse = 1.0 / exponentials(row, maximum);
                     statistics.copy_from_slice(&[maximum, inverse]);
                     match inputs.dropped {
                         Some(mask) => {
-                            scale_and_drop(row, inverse, (first + index * sequence) as u32, mask);
+                            let first = first + index * sequence + reach.start;
+                            scale_and_drop(row, inverse, first as u32, mask);
                         }
                         None => scale(row, inverse),
                     }
                 }
                 // SAFETY: this task alone has this head of this sequence, and one block of it at a time.
                 let mut into = unsafe { head_mut(&output, d, item, head, &block) };
-                let probabilities = Matrix::new(scores, block.len(), sequence);
+                let probabilities = Matrix::new(scores, block.len(), reach.len());
                 product(1.0, probabilities, values, &mut into);
             }
         });
     // SAFETY: there is a task for every head of every sequence, and it writes all rows of its head.
     (unsafe { y.written() }, statistics)
-}
-
-/// Writes the gradients of queries, keys and values, each [T, H], computed from the gradient of the output [T, H].
-/// Every element of the three is written.
-pub(in crate::ops) fn backward(
-    gradient: &[f32],
-    inputs: Inputs,
-    statistics: &[f32],
-    d: Dimensions,
-    into: [MatrixMut; 3],
-) {
-    let sequence = d.sequence;
-    assert!(
-        statistics.len() == 2 * d.heads * d.rows()
-            && into
-                .iter()
-                .all(|matrix| matrix.dims() == [d.rows(), d.hidden()]),
-        "the statistics and the gradients belong to these dimensions"
-    );
-    let gradient = Projection {
-        data: gradient,
-        stride: d.hidden(),
-        first: 0,
-    };
-    let asker = Asker::of_this_thread();
-    statistics
-        .par_chunks((sequence * 2).max(1))
-        .zip(d.tasks())
-        .for_each_init(
-            || Scratch::new(sequence, inputs.dropped),
-            |scratch, (statistics, (item, head))| {
-                let whole = 0..sequence;
-                // SAFETY: this task alone has this head of this sequence. Each part is of another matrix.
-                let [mut of_queries, mut of_keys, mut of_values] =
-                    [0, 1, 2].map(|i| unsafe { head_mut(&into[i], d, item, head, &whole) });
-                if asker.stops() {
-                    of_queries.clear();
-                    of_keys.clear();
-                    of_values.clear();
-                    return;
-                }
-                let task = Task {
-                    inputs,
-                    d,
-                    item,
-                    head,
-                    statistics,
-                };
-                let into = [&mut of_queries, &mut of_keys, &mut of_values];
-                task.backward(gradient, scratch, into);
-            },
-        );
-}
-
-/// Memory that the tasks of a thread use one after the other.
-struct Scratch {
-    /// The probabilities p of a block of queries.
-    p: Vec<f32>,
-    /// The gradient of the probabilities, then of the scores.
-    dp: Vec<f32>,
-    /// The probabilities after dropout.
-    dropped: Option<Vec<f32>>,
-}
-
-impl Scratch {
-    fn new(sequence: usize, dropped: Option<Mask>) -> Self {
-        let block = || vec![0.0; ROWS.min(sequence) * sequence];
-        Self {
-            p: block(),
-            dp: block(),
-            dropped: dropped.map(|_| block()),
-        }
-    }
-}
-
-/// One head of one sequence, in the backward pass.
-struct Task<'a> {
-    inputs: Inputs<'a>,
-    d: Dimensions,
-    item: usize,
-    head: usize,
-    /// Of each row of scores, its maximum and 1/sum.
-    statistics: &'a [f32],
-}
-
-impl Task<'_> {
-    /// Writes this head's gradients of queries, keys and values, each [S, D]. With probabilities P = softmax(S) and
-    /// scores S = Q·Kᵀ/√D: dV = Pᵀ·dY, dP = dY·Vᵀ, dS = softmax'(P, dP), dQ = dS·K/√D, dK = dSᵀ·Q/√D.
-    fn backward(&self, gradient: Projection, scratch: &mut Scratch, into: [&mut MatrixMut; 3]) {
-        let Self {
-            inputs,
-            d,
-            item,
-            head,
-            ..
-        } = *self;
-        let [of_queries, of_keys, of_values] = into;
-        let sequence = d.sequence;
-        let scale_of_scores = 1.0 / (d.size as f32).sqrt();
-        let keys = inputs.key.head(d, item, head, &(0..sequence));
-        let values = inputs.value.head(d, item, head, &(0..sequence));
-        for block in d.blocks() {
-            let length = block.len() * sequence;
-            let (p, dp) = (&mut scratch.p[..length], &mut scratch.dp[..length]);
-            let queries = inputs.query.head(d, item, head, &block);
-            let gradient = gradient.head(d, item, head, &block);
-            let mut scores = MatrixMut::over(p, block.len(), sequence);
-            product(scale_of_scores, queries, keys.transposed(), &mut scores);
-            let mut of_probabilities = MatrixMut::over(dp, block.len(), sequence);
-            product(1.0, gradient, values.transposed(), &mut of_probabilities);
-            self.of_scores(block.start, p, dp, scratch.dropped.as_deref_mut());
-            let before = if block.start == 0 {
-                Before::Ignored
-            } else {
-                Before::Added
-            };
-            let applied = scratch.dropped.as_deref();
-            let applied = applied.map_or(&*p, |dropped| &dropped[..length]);
-            let applied = Matrix::new(applied, block.len(), sequence);
-            let dp = Matrix::new(dp, block.len(), sequence);
-            // SAFETY: nothing else uses these rows of `of_queries` meanwhile.
-            let mut of_block = unsafe { of_queries.part((block.start, block.len()), (0, d.size)) };
-            product(scale_of_scores, dp, keys, &mut of_block);
-            // SAFETY: the first block writes every element, the others add to them.
-            unsafe {
-                product_after(before, 1.0, applied.transposed(), gradient, of_values);
-                product_after(before, scale_of_scores, dp.transposed(), queries, of_keys);
-            }
-        }
-    }
-
-    /// For the query positions from `start` on: raw scores `p` become probabilities, `dp` becomes the gradient of the
-    /// scores, and `dropped` the probabilities after dropout.
-    fn of_scores(
-        &self,
-        start: usize,
-        p: &mut [f32],
-        dp: &mut [f32],
-        mut dropped: Option<&mut [f32]>,
-    ) {
-        let sequence = self.d.sequence;
-        let tokens = self.inputs.tokens(self.d, self.item);
-        let first = ((self.item * self.d.heads + self.head) * sequence + start) * sequence;
-        let rows = p
-            .chunks_exact_mut(sequence)
-            .zip(dp.chunks_exact_mut(sequence));
-        for (index, (p, dp)) in rows.enumerate() {
-            let row = 2 * (start + index);
-            probabilities(p, tokens, self.statistics[row], self.statistics[row + 1]);
-            let range = index * sequence..(index + 1) * sequence;
-            if let (Some(dropped), Some(mask)) = (dropped.as_deref_mut(), self.inputs.dropped) {
-                let first = (first + index * sequence) as u32;
-                drop_both(p, dp, &mut dropped[range], first, mask);
-            }
-            softmax_backward(p, tokens, dp);
-        }
-    }
 }

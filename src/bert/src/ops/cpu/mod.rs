@@ -19,6 +19,7 @@ pub(super) mod gelu;
 pub(super) mod layer_norm;
 pub(super) mod linear;
 pub(super) mod product;
+pub(super) mod rotary;
 pub(super) mod sums;
 
 pub(super) use unwritten::{Unwritten, in_blocks};

@@ -12,10 +12,11 @@ use super::flex::{
 };
 use super::gradients::*;
 use super::{FusedOps, bf16};
-use crate::ops::cpu::attention::{self, Inputs, Projection};
+use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::{gelu, linear};
 use crate::ops::key::Mask;
 use crate::ops::precision::in_bf16;
+use crate::ops::rotary::Angles;
 
 impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
     fn fused_embedding(
@@ -108,6 +109,19 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         }
     }
 
+    fn fused_rotary(x: FloatTensor<Self>, heads: usize, angles: Angles) -> FloatTensor<Self> {
+        let nodes = [x.node()];
+        let y = Flex::fused_rotary(x.into_primitive(), heads, angles.clone());
+        match RotaryBackward
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish((heads, angles), y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
     fn fused_dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
         let nodes = [x.node()];
         let y = Flex::fused_dropout(x.into_primitive(), mask);
@@ -175,6 +189,7 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         value: FloatTensor<Self>,
         mask: FloatTensor<Self>,
         heads: usize,
+        window: Option<usize>,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
         if in_bf16() {
@@ -186,7 +201,10 @@ impl<C: CheckpointStrategy> FusedOps for Autodiff<Flex, C> {
         let mask = mask.into_primitive();
         let [query, key, value] = projections.each_ref().map(floats);
         let stride = shape(&projections[0])[2];
-        let dimensions = dimensions(&projections[0], stride, heads);
+        let dimensions = Dimensions {
+            window,
+            ..dimensions(&projections[0], stride, heads)
+        };
         let of_mask = floats(&mask);
         let alone = |data| Projection {
             data,

@@ -10,9 +10,10 @@ use super::{FusedOps, bf16};
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::linear::Layer;
 use crate::ops::cpu::product::MatrixMut;
-use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm, linear};
+use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm, linear, rotary};
 use crate::ops::key::Mask;
 use crate::ops::precision::in_bf16;
+use crate::ops::rotary::Angles;
 
 /// The elements of a float32 tensor, row-major.
 pub(super) struct Floats(FlexTensor);
@@ -82,6 +83,7 @@ pub(super) fn dimensions(x: &FlexTensor, hidden: usize, heads: usize) -> Dimensi
         sequence: shape[1],
         heads,
         size,
+        window: None,
     }
 }
 
@@ -222,6 +224,12 @@ impl FusedOps for Flex {
         tensor(y, with_last(&x, layer.outputs))
     }
 
+    fn fused_rotary(x: FloatTensor<Self>, heads: usize, angles: Angles) -> FloatTensor<Self> {
+        let hidden = shape(&x)[2];
+        let y = rotary::rotated(&floats(&x), heads, &angles.cos, &angles.sin, hidden);
+        tensor(y, shape(&x))
+    }
+
     fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
         tensor(gelu::gelu(&floats(&x)), shape(&x))
     }
@@ -256,13 +264,17 @@ impl FusedOps for Flex {
         value: FloatTensor<Self>,
         mask: FloatTensor<Self>,
         heads: usize,
+        window: Option<usize>,
         dropped: Option<Mask>,
     ) -> FloatTensor<Self> {
         if in_bf16() {
             return bf16::attention_of([&query, &key, &value], &mask, heads, dropped);
         }
         let hidden = query.layout().shape()[2];
-        let d = dimensions(&query, hidden, heads);
+        let d = Dimensions {
+            window,
+            ..dimensions(&query, hidden, heads)
+        };
         let (q, k, v, mask) = (floats(&query), floats(&key), floats(&value), floats(&mask));
         let alone = |data| Projection {
             data,

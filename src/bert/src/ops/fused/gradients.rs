@@ -9,6 +9,7 @@ use burn::backend::autodiff::ops::{Backward, Ops};
 use burn::tensor::Shape;
 use burn_flex::{Flex, FlexTensor};
 
+use super::FusedOps;
 use super::flex::{beside, floats, rows, shape, tensor};
 use crate::ops::cpu::attention::{self, Dimensions, Inputs, Projection};
 use crate::ops::cpu::layer_norm::Kept;
@@ -16,6 +17,7 @@ use crate::ops::cpu::linear::{self, Layer};
 use crate::ops::cpu::product::MatrixMut;
 use crate::ops::cpu::{Unwritten, dropout, embedding, gelu, layer_norm};
 use crate::ops::key::Mask;
+use crate::ops::rotary::Angles;
 
 /// `embedding`: keeps the indices and the table's size.
 #[derive(Debug)]
@@ -229,6 +231,28 @@ impl<const N: usize> Backward<Flex, N> for LayerNormBackward {
             if let Some(parent) = parent {
                 grads.register::<Flex>(parent.id, gradient);
             }
+        }
+    }
+}
+
+/// `rotary`: keeps the angles. A rotation has no length to change, so its gradient is rotated back.
+#[derive(Debug)]
+pub(super) struct RotaryBackward;
+
+impl Backward<Flex, 1> for RotaryBackward {
+    type State = (usize, Angles);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = grads.consume::<Flex>(&ops.node);
+        let (heads, angles) = ops.state;
+        if let [Some(parent)] = ops.parents {
+            let gradient = Flex::fused_rotary(gradient, heads, angles.reversed());
+            grads.register::<Flex>(parent.id, gradient);
         }
     }
 }

@@ -16,13 +16,15 @@ pub(super) const TYPES: &[Module] = &[
             "TFAutoModelForSequenceClassification",
             "DistilBertForSequenceClassification",
             "RobertaForSequenceClassification",
+            "ModernBertForSequenceClassification",
         ],
         habits: &[Habit(
             "from_pretrained(_, _)",
             "BertForSequenceClassification::from_pretrained({0}, {1})?",
-            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT and ELECTRA",
+            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT, ELECTRA and ModernBERT",
         )],
-        otherwise: "`BertForSequenceClassification::from_pretrained(name, labels)?` reads BERT, DistilBERT, RoBERTa, CamemBERT and ELECTRA",
+        otherwise: "`BertForSequenceClassification::from_pretrained(name, labels)?` reads BERT, DistilBERT, RoBERTa, CamemBERT, \
+                    ELECTRA and ModernBERT",
     },
     Module {
         names: &[

@@ -18,6 +18,7 @@ const FAMILIES: &[&str] = &[
     "XLMRoberta",
     "Camembert",
     "Electra",
+    "ModernBert",
 ];
 
 /// The heads by the end of their classes' names.

@@ -22,18 +22,21 @@ const TINY: f64 = 1e-19;
 const MASKED: f64 = -1e37;
 
 /// Operations of the layers that cannot divide, take a root or a logarithm.
-const PLAIN: [&str; 14] = [
+const PLAIN: [&str; 17] = [
     "add bias",
     "add input",
     "center",
     "dropout",
     "error",
+    "gate",
     "GELU",
     "look up",
     "mask",
     "mean",
+    "mean over tokens",
     "pick by label",
     "relu",
+    "rotate",
     "scale",
     "tanh",
     "variance",

@@ -25,8 +25,9 @@ impl Network for MultipleChoice {
         self.forward(BatchTensors::from_batch(batch, device), choices, mode)
     }
 
-    in_stages!(|network, hidden, batch: &Batch, mode| {
-        network.of_hidden(hidden, batch.choices.max(1), mode)
+    in_stages!(|network, hidden, texts, batch, mode| {
+        let mask = texts.attention_mask.clone();
+        network.of_hidden(hidden, mask, batch.choices.max(1), mode)
     });
 
     of_a_checkpoint!();

@@ -17,6 +17,10 @@
 //! A masked language model also has logits, their softmax and their gradients for every token that it predicts, and the
 //! gradients of the word embeddings from the begin on, which are its decoder too.
 //!
+//! A layer of ModernBERT keeps on the CPU: the normalized rows and their products with the scale, twice, 4·T·H; queries, keys and
+//! values, 3·T·H, and 2·T·N for the softmax; the outputs of the heads, T·H; of the gate the derivative, the two factors, the
+//! wide rows and the product, 6·T·F. On GPUs its attention is made of burn's operations, which keep about three tensors of scores.
+//!
 //! Under a mixed policy the rounded weights are kept too. In bfloat16 on the CPU (`ops::cpu::bf16`) they are not; what is
 //! kept, but for the softmax, takes half, and the gradients of the widened rows are there in float32, rounded and packed.
 //! In float16 on GPUs what products read takes half, normalized rows and probabilities do not.
@@ -45,6 +49,8 @@ struct Sizes {
     drops: bool,
     /// Numbers that the adapters of a layer keep for a token.
     adapters: u64,
+    /// Whether it is a ModernBERT.
+    is_modern: bool,
 }
 
 impl Sizes {
@@ -60,6 +66,7 @@ impl Sizes {
             half_on_gpu: step.half_on_gpu,
             drops: config.attention_probs_dropout_prob > 0.0,
             adapters: of_adapters(config),
+            is_modern: config.modern.is_some(),
         }
     }
 
@@ -67,6 +74,13 @@ impl Sizes {
     fn of_a_layer(&self) -> u64 {
         let (hidden, wide) = (self.hidden, self.intermediate);
         let adapters = self.kept(self.adapters);
+        if self.is_modern {
+            let of_heads = match self.on_cpu {
+                true => 2 * self.heads,
+                false => 3 * self.heads * self.length,
+            };
+            return adapters + self.kept(8 * hidden + 6 * wide) + of_heads;
+        }
         adapters
             + match self.on_cpu {
                 true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
@@ -109,7 +123,8 @@ impl Sizes {
 
     /// The weights of a layer that are rounded under a mixed policy.
     fn weights(&self) -> u64 {
-        4 * self.hidden * self.hidden + 2 * self.hidden * self.intermediate
+        let wide = if self.is_modern { 3 } else { 2 };
+        4 * self.hidden * self.hidden + wide * self.hidden * self.intermediate
     }
 }
 
@@ -148,7 +163,8 @@ fn wide_gradients(sizes: &Sizes, config: &BertConfig, step: &StepShape<'_>) -> u
         of_part("intermediate") + of_part("output")
     };
     let most = (0..config.num_hidden_layers).map(of_layer).max();
-    let whole = 2 * sizes.hidden * sizes.intermediate * ELEMENT;
+    let matrices = if sizes.is_modern { 3 } else { 2 };
+    let whole = matrices * sizes.hidden * sizes.intermediate * ELEMENT;
     whole.min(most.unwrap_or(0))
 }
 

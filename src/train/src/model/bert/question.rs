@@ -23,7 +23,7 @@ impl Network for QuestionAnswerer {
         flat(self.forward(BatchTensors::from_batch(batch, device), mode))
     }
 
-    in_stages!(|network, hidden, _, mode| flat(network.of_hidden(hidden, mode)));
+    in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
 
     of_a_checkpoint!();
 }

@@ -71,8 +71,8 @@ impl Model {
     /// `tokenizer.json`. Labels, the number of padding and the longest text are texts in the file (`metadata_props`).
     ///
     /// # Errors
-    /// SC0760 for a `Sequential` that is not built, SC0761 for a network of your own, SC0762 for a file of more than 2 GiB,
-    /// SC0908 for a file that cannot be written, SC0103 for an empty path, SC0907 if a value cannot be read from its device.
+    /// SC0760 for a `Sequential` that is not built, SC0761 for a network of your own and for a ModernBERT, SC0762 for a file of
+    /// more than 2 GiB, SC0908 for a file that cannot be written, SC0103 for an empty path, SC0907 if a value cannot be read from its device.
     pub fn export_onnx(&self, path: impl AsRef<Path>) -> Result<OnnxFile> {
         self.exported(path.as_ref(), Weights::Float32, "export_onnx")
     }
@@ -139,19 +139,25 @@ fn graph_of(
         };
         return graph.map(Ok).ok_or_else(unbuilt);
     }
+    let unknown = |model: &str| {
+        let rule = OnnxOfUnknownNetwork {
+            call: call.to_owned(),
+            model: model.to_owned(),
+        };
+        rule.error()
+    };
+    // Its layers are not translated.
+    let of_checkpoint = files.get::<BertFiles>();
+    if of_checkpoint.is_some_and(|files| files.config.modern.is_some()) {
+        return Err(unknown("ModernBERT"));
+    }
     of_bert::<SequenceClassifier>(network, files, weights)
         .or_else(|| of_bert::<TokenClassifier>(network, files, weights))
         .or_else(|| of_bert::<QuestionAnswerer>(network, files, weights))
         .or_else(|| of_bert::<MultipleChoice>(network, files, weights))
         .or_else(|| of_bert::<MaskedLm>(network, files, weights))
         .or_else(|| of_bert::<SentenceEncoder>(network, files, weights))
-        .ok_or_else(|| {
-            let rule = OnnxOfUnknownNetwork {
-                call: call.to_owned(),
-                model: files.model_name().to_owned(),
-            };
-            rule.error()
-        })
+        .ok_or_else(|| unknown(files.model_name()))
 }
 
 /// The graph, if the network is of this type.

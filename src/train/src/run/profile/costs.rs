@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! linear layer      2 · rows · inputs · outputs        rows = elements of its output / outputs
-//! self-attention    4 · B · S² · H                     Q·Kᵀ and P·V, beside its four linear layers
+//! self-attention    4 · B · S² · H                     Q·Kᵀ and P·V, beside its linear layers
+//! within a window   4 · B · pairs · H                  pairs = S·(2w + 1) − w·(w + 1), for at most w positions on either side
 //! backward          2 · forward                        ∂L/∂input and ∂L/∂weight are a product each
 //! ```
 //!
@@ -45,12 +46,13 @@ impl Weight {
 }
 
 /// The costs of each layer for this number of passes, each forward and backward. `outputs`: the shapes of the outputs of the parts that
-/// ran in them. `recomputed`: the forward passes are computed twice.
+/// ran in them. `recomputed`: the forward passes are computed twice. `window`: how far the positions of an encoder layer attend.
 pub(super) fn costs(
     weights: &[Weight],
     outputs: &[(String, Vec<usize>)],
     passes: usize,
     recomputed: bool,
+    window: &dyn Fn(usize) -> Option<usize>,
 ) -> HashMap<String, Costs> {
     let mut costs: HashMap<String, Costs> = HashMap::new();
     let again = |layer: &str| {
@@ -77,15 +79,25 @@ pub(super) fn costs(
     for (path, shape) in outputs {
         let layer = layer_of_part(path);
         let again = again(&layer);
+        let number = layer.rsplit('.').next().and_then(|it| it.parse().ok());
         let own = costs.entry(layer).or_default();
         let elements = shape.iter().product::<usize>() as f64;
         own.bytes += BYTES * elements * (2.0 + 3.0 + again);
         if let (true, &[batch, length, hidden]) = (path.ends_with("attention.self"), &shape[..]) {
-            let forward = 4.0 * batch as f64 * (length * length) as f64 * hidden as f64;
+            let pairs = pairs(length, number.and_then(window)) as f64;
+            let forward = 4.0 * batch as f64 * pairs * hidden as f64;
             own.flops += (3.0 + again) * forward;
         }
     }
     costs
+}
+
+/// How many positions the positions of a sequence attend to, all together.
+fn pairs(length: usize, window: Option<usize>) -> usize {
+    match window {
+        Some(window) if window + 1 < length => length * (2 * window + 1) - window * (window + 1),
+        _ => length * length,
+    }
 }
 
 /// Whether it is one of the layers that `recompute` computes again: those of an encoder, which have numbers.
@@ -171,7 +183,7 @@ mod tests {
             output("bert.encoder.layer.0.attention.self", &[2, 5, 4]),
             output("classifier", &[2, 3]),
         ];
-        let found = costs(&weights, &outputs, 1, false);
+        let found = costs(&weights, &outputs, 1, false, &|_| None);
         assert_eq!(found["bert.embeddings"].flops, 0.0);
         // The gradient of the table, and five passes over its output.
         assert_eq!(found["bert.embeddings"].bytes, 4.0 * (400.0 + 5.0 * 40.0));
@@ -183,11 +195,29 @@ mod tests {
         assert_eq!(found["classifier"].flops, 2.0 * 2.0 * 2.0 * 12.0);
         // A field of a network around it changes nothing.
         let around = [weight("inner.classifier.weight", &[3, 4], false)];
-        let wrapped = costs(&around, &outputs, 1, false);
+        let wrapped = costs(&around, &outputs, 1, false, &|_| None);
         assert_eq!(wrapped["classifier"].flops, found["classifier"].flops);
-        let again = costs(&weights, &outputs, 1, true);
+        let again = costs(&weights, &outputs, 1, true, &|_| None);
         assert_eq!(again["bert.encoder.layer.0"].flops, 4.0 * forward);
         assert_eq!(again["classifier"], found["classifier"]);
+        // Of 5 positions with one neighbor on either side, 3 have three and 2 have two.
+        let local = costs(&weights, &outputs, 1, false, &|layer| {
+            (layer == 0).then_some(1)
+        });
+        let forward = 2.0 * 10.0 * 16.0 + 4.0 * 2.0 * 13.0 * 4.0;
+        assert_eq!(local["bert.encoder.layer.0"].flops, 3.0 * forward);
+    }
+
+    #[test]
+    fn pairs_within_a_window_are_counted() {
+        for length in 1..9_usize {
+            for window in 0..9 {
+                let near = |a: usize| (0..length).filter(|b| a.abs_diff(*b) <= window).count();
+                let counted: usize = (0..length).map(near).sum();
+                assert_eq!(pairs(length, Some(window)), counted, "{length} {window}");
+            }
+        }
+        assert_eq!(pairs(5, None), 25);
     }
 
     #[test]

@@ -45,6 +45,8 @@ struct Facts {
     /// Bytes that replicas have moved in its steps.
     moved_bytes: u64,
     recomputed: bool,
+    /// How far the positions of each encoder layer attend.
+    windows: Vec<Option<usize>>,
     /// What the update of all copies reads and writes.
     update_bytes: f64,
 }
@@ -144,6 +146,10 @@ impl Facts {
         let weights: Vec<Weight> = weights.collect();
         let updated = weights.iter().filter(|it| it.is_trained);
         let elements: f64 = updated.map(Weight::elements).sum();
+        // There are fewer layers than weights.
+        let layers = 0..weights.len();
+        let windows = layers.map(|layer| state.files.attention_window(layer));
+        let windows = windows.collect();
         Self {
             devices: devices.iter().map(|it| it.name.clone()).collect(),
             is_pipeline: replicas.stages().is_some(),
@@ -155,6 +161,7 @@ impl Facts {
             roofline: roofline::roofline(&devices[0]),
             moved_bytes: (replicas.collectives().totals().moved_bytes).saturating_sub(moved),
             recomputed: state.step.recomputed,
+            windows,
             update_bytes: UPDATE_BYTES * elements * replicas.copies() as f64,
         }
     }
@@ -315,6 +322,7 @@ impl Recorded {
             &parts.outputs,
             passes,
             self.facts.recomputed,
+            &|layer| self.facts.windows.get(layer).copied().flatten(),
         );
         let mut layers: Vec<LayerTime> = Vec::new();
         for (part, [forward, backward]) in &parts.parts {

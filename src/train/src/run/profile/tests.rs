@@ -141,6 +141,7 @@ fn profile(step: &Step) -> Profile {
         },
         moved_bytes: 0,
         recomputed: false,
+        windows: Vec::new(),
         update_bytes: UPDATE_BYTES * (WIDTH * WIDTH) as f64,
     };
     let recorded = Recorded {
