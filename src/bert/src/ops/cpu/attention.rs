@@ -104,6 +104,15 @@ impl Inputs<'_> {
     fn tokens(&self, d: Dimensions, sequence: usize) -> &[f32] {
         &self.mask[sequence * d.sequence..(sequence + 1) * d.sequence]
     }
+
+    /// The number of the first probability of query position `start`, of all in the batch.
+    fn first(&self, d: Dimensions, (sequence, head): (usize, usize), start: usize) -> usize {
+        let number = match self.dropped {
+            Some(mask) => mask.number_of_head(sequence, head, d.heads),
+            None => sequence * d.heads + head,
+        };
+        (number * d.sequence + start) * d.sequence
+    }
 }
 
 vectorized! {
@@ -241,7 +250,7 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                 let queries = inputs.query.head(d, item, head, &block);
                 let mut into = MatrixMut::over(scores, block.len(), sequence);
                 product(scale_of_scores, queries, keys, &mut into);
-                let first = ((item * d.heads + head) * sequence + block.start) * sequence;
+                let first = inputs.first(d, (item, head), block.start);
                 let numbered = scores.chunks_exact_mut(sequence).enumerate();
                 for ((index, row), statistics) in
                     numbered.zip(statistics[2 * block.start..].chunks_exact_mut(2))
@@ -406,7 +415,7 @@ impl Task<'_> {
     ) {
         let sequence = self.d.sequence;
         let tokens = self.inputs.tokens(self.d, self.item);
-        let first = ((self.item * self.d.heads + self.head) * sequence + start) * sequence;
+        let first = self.inputs.first(self.d, (self.item, self.head), start);
         let rows = p
             .chunks_exact_mut(sequence)
             .zip(dp.chunks_exact_mut(sequence));
