@@ -60,6 +60,10 @@ macro_rules! of_a_checkpoint {
         fn can_recompute() -> bool {
             true
         }
+
+        fn attention_heads(&self) -> Option<usize> {
+            Some(self.bert.encoder.layer.first()?.attention.self_attention.heads())
+        }
     };
 }
 

@@ -28,6 +28,7 @@ mod look;
 mod lora;
 mod masked_lm;
 mod mixed_precision;
+mod model_parallel;
 mod multi_label;
 mod multiple_choice;
 mod naive_loop;
