@@ -172,7 +172,10 @@ fn nothing(pattern: &str, names: &[String]) -> Diagnostic {
     for name in similar(pattern, ends).iter().take(3) {
         found = found.suggest(name);
     }
-    found.fix("write the end of a name, as `model.summary()` shows them; `*` stands for any text: `attention.self.query.weight`")
+    found.fix(
+        "write the end of a name as `\"attention.self.query.weight\"`, in which a star stands for any text; \
+         `model.placement()?` shows the names",
+    )
 }
 
 /// The end of a name with as many parts as a pattern.

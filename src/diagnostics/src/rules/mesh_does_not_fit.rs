@@ -68,7 +68,7 @@ impl Rule for MeshDoesNotFit {
                         count => format!("{count} devices were"),
                     }
                 ))
-                .label(Place::call("new"), text::count(*devices, "device"))
+                .label(Place::call("DeviceMesh::new"), text::count(*devices, "device"))
                 .why("a mesh has a device at each place")
                 .fix(format!("give {}", text::count(places, "device")))
                 .fix("`DeviceMesh::logical(…)` makes as many logical devices as the shape has places")
@@ -80,14 +80,14 @@ impl Rule for MeshDoesNotFit {
                     count => text::count(count, "name"),
                 }
             ))
-            .label(Place::call("DeviceMesh"), names.join(", "))
+            .label(Place::call("DeviceMesh::logical"), names.join(", "))
             .why("layouts name the axes of a mesh")
             .fix(match shape.len() {
                 1 => "write `[\"model\"]`",
                 _ => "write `[\"batch\", \"model\"]`",
             }),
             Self::Size { given } => Self::start(format!("a mesh cannot have the shape {given}"))
-                .label(Place::call("DeviceMesh"), "its shape")
+                .label(Place::call("DeviceMesh::logical"), "its shape")
                 .why("each axis has at least one device, and a mesh has at most 64")
                 .fix("write `[1, 2]` for two devices that compute each layer together"),
             Self::Batch {
@@ -102,10 +102,11 @@ impl Rule for MeshDoesNotFit {
                 let with = |model: usize| {
                     let sizes = (0..shape.len()).map(|at| if at == last { model } else { 1 });
                     let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();
-                    format!("`[{}], [{}]`", sizes.join(", "), names.join(", "))
+                    let (sizes, names) = (sizes.join(", "), names.join(", "));
+                    format!("`DeviceMesh::logical([{sizes}], [{names}])?`")
                 };
                 Self::start(format!("the axis `{axis}` of the mesh has several devices, shape {shape:?}"))
-                    .label(Place::call("ModelParallel"), "cuts along the last axis only")
+                    .label(Place::call("ModelParallel::new"), "cuts along the last axis only")
                     .why("copies of the slices that divide the batch among them are not there yet: what works is one copy of the \
                           model in slices")
                     .fix(match model {

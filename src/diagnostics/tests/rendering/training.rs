@@ -389,10 +389,6 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             axis: "data".into(),
             axes: vec!["batch".into(), "model".into()],
         }),
-        example(MeshDoesNotFit::Devices {
-            shape: vec![1, 4],
-            devices: 2,
-        }),
         example(MeshDoesNotFit::Batch {
             axis: "batch".into(),
             shape: vec![2, 2],
