@@ -16,7 +16,7 @@
 //!
 //! What is not cut (embeddings, LayerNorm, the residual connections, pooler, head) is computed once, on the first
 //! device. A dropout mask has the same elements as on one device: for heads because their numbers in the layer count
-//! ([`Heads`](crate::ops::Heads)), elsewhere because nothing is cut there.
+//! ([`Heads`]), elsewhere because nothing is cut there.
 //!
 //! Source: Shoeybi et al. 2019, "Megatron-LM", section 3. There every device computes what is not cut, and each sum is an
 //! all-reduce; here one process has all devices, and a sum goes to the first, which sends the next layer's input to the

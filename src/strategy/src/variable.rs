@@ -83,7 +83,7 @@ pub struct VariableRecord {
     pub rows: Vec<Range<usize>>,
     /// The axis that `rows` divides: 0, or 1 for columns.
     pub axis: usize,
-    /// Of a variable that each replica has a copy of, where replicas divide the update among them ([`Shard`]): the replica
+    /// Of a variable that each replica has a copy of, where replicas divide the update among them ([`Shard`](crate::strategy::Shard)): the replica
     /// that updates rows, and these; else empty.
     pub updated: Vec<(usize, Range<usize>)>,
 }

@@ -12,7 +12,7 @@ pub enum StrategyKind {
     Mirrored,
     /// Every variable once, on the first device; all devices compute.
     CentralStorage,
-    /// Every variable once, on one parameter server, or split by rows over several where a [`Partitioner`] is given;
+    /// Every variable once, on one parameter server, or split by rows over several where a [`Partitioner`](super::Partitioner) is given;
     /// workers compute.
     ParameterServer,
     /// As mirrored, on the eight cores of a simulated TPU.

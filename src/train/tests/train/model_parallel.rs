@@ -278,14 +278,14 @@ fn a_masked_model_trains_in_slices() {
     assert_near_weights(&run(&sliced(2)), &run(&one()));
 }
 
-/// On the CPU and a GPU together.
+/// On the CPU and a GPU together, without dropout: that of some heads takes burn's operations on a GPU, which tune for minutes.
 #[test]
 fn slices_train_alike_on_gpu() {
     let gpu = gpu();
     if gpu.resolve().is_err() {
         return;
     }
-    let (folder, data) = (tiny_bert(0.1), sentences(8));
+    let (folder, data) = (tiny_bert(0.0), sentences(8));
     let run = |strategy: &dyn AsStrategy| {
         let optimizer = SGD::new(0.05).momentum(0.9);
         let model = compiled(&strategy.strategy(), &folder, optimizer);
