@@ -7,6 +7,7 @@ use burn::tensor::Tensor;
 
 use crate::config::BertConfig;
 use crate::mode::Mode;
+use crate::parallel;
 use crate::parameters::Parameters;
 use crate::self_attention::SelfAttention;
 use crate::self_output::SelfOutput;
@@ -38,6 +39,9 @@ impl Attention {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Tensor<3> {
+        if let Some(mixed) = parallel::attention(self, &hidden_states, &attention_mask, mode) {
+            return taps::within("output", || self.output.added(mixed, hidden_states, mode));
+        }
         let attended = taps::within("self", || {
             (self.self_attention).forward(hidden_states.clone(), attention_mask, mode)
         });

@@ -11,6 +11,7 @@ use crate::embeddings::{self, Embeddings};
 use crate::encoder::Encoder;
 use crate::linear::Linear;
 use crate::mode::Mode;
+use crate::parallel;
 use crate::parameters::Parameters;
 use crate::pooler::Pooler;
 use crate::taps;
@@ -65,15 +66,12 @@ impl Bert {
     }
 
     /// The pooled vector alone, [B, H]: that of [`Self::forward`]. Where nothing else can be asked for, because there are
-    /// neither gradients nor taps, the last layer computes only what the first token needs.
+    /// neither gradients nor taps nor slices of layers, the last layer computes only what the first token needs.
     pub fn pooled(&self, batch: BatchTensors, mode: Mode) -> Tensor<2> {
         let embedded = self.embedded(&batch, mode);
         let reads_first = self.pooler.reads_first();
-        if !reads_first
-            || mode != Mode::Eval
-            || taps::is_active()
-            || embedded.device().is_autodiff()
-        {
+        let is_whole = !taps::is_active() && !parallel::is_active();
+        if !reads_first || mode != Mode::Eval || !is_whole || embedded.device().is_autodiff() {
             return self
                 .forward_embedded(embedded, batch.attention_mask, mode)
                 .pooled;

@@ -10,6 +10,7 @@ use crate::config::BertConfig;
 use crate::intermediate::Intermediate;
 use crate::mode::Mode;
 use crate::output::Output;
+use crate::parallel;
 use crate::parameters::Parameters;
 use crate::taps;
 
@@ -45,6 +46,9 @@ impl Layer {
         let attended = taps::within("attention", || {
             (self.attention).forward(hidden_states, attention_mask, mode)
         });
+        if let Some(narrowed) = parallel::feed_forward(self, &attended) {
+            return taps::within("output", || self.output.added(narrowed, attended, mode));
+        }
         let widened = taps::within("intermediate", || {
             self.intermediate.forward(attended.clone(), mode)
         });

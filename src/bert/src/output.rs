@@ -49,6 +49,14 @@ impl Output {
     /// widened [B, S, F], input [B, S, H] → [B, S, H]
     pub fn forward(&self, widened: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
         let narrowed = taps::within("dense", || taps::output(self.dense.forward(widened, mode)));
+        self.added(narrowed, input, mode)
+    }
+
+    /// What comes after the linear layer: dropout, the feed-forward's input, normalization.
+    ///
+    /// # Shapes
+    /// narrowed and input, both [B, S, H] → [B, S, H]
+    pub(crate) fn added(&self, narrowed: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
         let site = DropoutSite::FeedForward(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
         taps::output(self.layer_norm.forward_sum(narrowed, input, dropout))

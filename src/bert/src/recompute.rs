@@ -27,7 +27,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Gradients, Shape, Tensor};
 
-use crate::taps;
+use crate::{parallel, taps};
 
 thread_local! {
     static RECORDING: RefCell<Option<Vec<Part>>> = const { RefCell::new(None) };
@@ -247,7 +247,7 @@ fn collect<M: Module>(module: &M, from: &mut Gradients, into: &mut GradientsPara
     struct Collected<'a>(&'a mut Gradients, &'a mut GradientsParams);
     impl ModuleVisitor for Collected<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let Some(new) = param.val().grad_remove(self.0) else {
+            let Some(new) = parallel::gradient(param, self.0) else {
                 return;
             };
             let sum = match self.1.remove::<D>(param.id) {

@@ -58,6 +58,12 @@ impl SelfAttention {
         self.num_attention_heads
     }
 
+    /// The rate and the key of the dropout of its probabilities.
+    pub(crate) fn dropout(&self, mode: Mode) -> Option<(f64, ops::DropoutKey)> {
+        let site = DropoutSite::AttentionProbabilities(self.layer);
+        mode.dropout(self.attention_probs_dropout_prob, site)
+    }
+
     /// # Shapes
     /// hidden_states [B, S, H]; attention_mask [B, S], 1 = token, 0 = padding → [B, S, H]
     pub fn forward(
@@ -71,8 +77,7 @@ impl SelfAttention {
         // the softmax.
         let layers = [&self.query, &self.key, &self.value];
         let heads = self.num_attention_heads;
-        let site = DropoutSite::AttentionProbabilities(self.layer);
-        let dropout = mode.dropout(self.attention_probs_dropout_prob, site);
+        let dropout = self.dropout(mode);
         self.hand_out(&hidden_states, &attention_mask, mode);
         // What adapters add comes between the projections and the heads. The separate operations compute as the fused
         // one does; what they cost is a tensor for each projection.

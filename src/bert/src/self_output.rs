@@ -44,6 +44,14 @@ impl SelfOutput {
     /// attended and input, both [B, S, H] → [B, S, H]
     pub fn forward(&self, attended: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
         let mixed = taps::within("dense", || taps::output(self.dense.forward(attended, mode)));
+        self.added(mixed, input, mode)
+    }
+
+    /// What comes after the linear layer: dropout, the layer's input, normalization.
+    ///
+    /// # Shapes
+    /// mixed and input, both [B, S, H] → [B, S, H]
+    pub(crate) fn added(&self, mixed: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
         let site = DropoutSite::AttentionOutput(self.layer);
         let dropout = mode.dropout(self.hidden_dropout_prob, site);
         taps::output(self.layer_norm.forward_sum(mixed, input, dropout))

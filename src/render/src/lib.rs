@@ -1,4 +1,5 @@
-//! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables, charts and units.
+//! Building blocks of every card, report and message: HTML with one [`html::escape`], plain text, tables, charts and units; and
+//! how names are written and matched.
 //!
 //! It knows no card: the crate that owns the facts decides what a card shows. Start reading at [`html`].
 //!
@@ -14,6 +15,7 @@
 
 pub mod chart;
 pub mod html;
+pub mod pattern;
 pub mod table;
 pub mod text;
 pub mod units;

@@ -367,7 +367,7 @@ impl ModuleVisitor for Push<'_> {
         };
         let (shape, dtype) = (gradient.shape(), gradient.dtype());
         let parts = self.across.parts(param.id).unwrap_or_default();
-        for Part { home, rows } in parts {
+        for Part { home, rows, .. } in parts {
             let mut part = shape.clone();
             part.as_mut_slice()[0] = rows.len();
             let bytes = variable::bytes(&part, dtype);

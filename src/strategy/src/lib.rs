@@ -70,9 +70,9 @@ pub use scaling::{
 };
 pub use scope::ScopeGuard;
 pub use strategy::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, Partitioner, PipelinePass, PipelineSchedule,
-    PipelineSettings, PipelineStages, PipelineStrategy, Shard, StepInWords, Strategy, StrategyId,
-    StrategyKind, TpuStrategy, Workers, note_variable,
+    AsStrategy, CentralStorageStrategy, DeviceMesh, LayoutMap, MirroredStrategy, ModelParallel,
+    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
+    PipelinePass, PipelineSchedule, PipelineSettings, PipelineStages, PipelineStrategy, Shard,
+    StepInWords, Strategy, StrategyId, StrategyKind, TpuStrategy, Workers, note_variable,
 };
 pub use variable::{VariableKind, VariableRecord};

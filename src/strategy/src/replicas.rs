@@ -12,23 +12,22 @@
 //! This file places a module and answers what is where; `work` runs closures on the replicas, `exchange` moves
 //! gradients and parameters between devices.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Instant;
 
 use burn::module::{Module, ParamId};
 use stratoscope_diagnostics::Result;
-use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_render::text;
 
-use crate::checksum::{self, Checksum};
 use crate::collective::{self, Collective, Collectives};
 use crate::device::{LogicalDevice, default_device};
 use crate::origin::Origin;
-use crate::strategy::{PipelineStages, Shard, Strategy};
+use crate::strategy::{PipelineStages, Shard, Strategy, model_parallel};
 use crate::variable::{self, VariableRecord};
 use crate::{buffers, copy, problem, scope};
 
+mod checksums;
 mod exchange;
 mod mappers;
 mod running;
@@ -86,7 +85,10 @@ pub struct Replicas<M> {
     changes: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
-    /// What is gathered part by part, where replicas divide the weights among them.
+    /// The devices with slices of the layers, under `ModelParallel`; else none.
+    sliced_over: Vec<LogicalDevice>,
+    /// What is gathered part by part, where replicas divide the weights among them; what layers compute with in slices, under
+    /// `ModelParallel`.
     in_parts: HashSet<ParamId>,
     /// What forward passes in training change (`running`).
     running: HashSet<ParamId>,
@@ -109,7 +111,7 @@ impl<M: Module + 'static> Replicas<M> {
     ///
     /// # Errors
     /// SC0609 for a variable that is larger than the largest buffer of a device, SC0907 if a copy cannot be made; SC0620 and
-    /// SC0624 for a module that a pipeline cannot divide.
+    /// SC0624 for a module that a pipeline cannot divide, SC0626 for one whose variables cannot be cut as a layout says.
     pub fn place_under(
         strategy: Option<Strategy>,
         module: M,
@@ -125,6 +127,11 @@ impl<M: Module + 'static> Replicas<M> {
         if let (Some(stages), Some(strategy)) = (&stages, &strategy) {
             stages.assign(&strategy.label(), &mut records);
         }
+        let mut sliced_over = Vec::new();
+        if let Some(strategy) = &strategy {
+            model_parallel::assign(strategy, &mut records)?;
+            sliced_over = strategy.model_devices().to_vec();
+        }
         buffers::check(&records, &devices)?;
         let servers = strategy
             .as_ref()
@@ -139,6 +146,7 @@ impl<M: Module + 'static> Replicas<M> {
             changes: 0,
             strategy,
             records,
+            sliced_over,
             in_parts: HashSet::new(),
             running: running::find(&module),
             stages,
@@ -161,6 +169,7 @@ impl<M: Module + 'static> Replicas<M> {
             changes: 0,
             strategy: self.strategy.clone(),
             records: self.records.clone(),
+            sliced_over: self.sliced_over.clone(),
             in_parts: self.in_parts.clone(),
             running: self.running.clone(),
             stages: self.stages.clone(),
@@ -213,10 +222,17 @@ impl<M: Module + 'static> Replicas<M> {
         self.stages.as_ref()
     }
 
-    /// All devices that compute: those of the replicas, or of the stages.
+    /// The devices with slices of the layers, under `ModelParallel`: then [`Self::modules`] are one for each, with its slices,
+    /// the first one with all that is not cut, and there is one replica. Else none.
+    pub fn sliced_over(&self) -> &[LogicalDevice] {
+        &self.sliced_over
+    }
+
+    /// All devices that compute: those of the replicas, of the stages, or with slices.
     pub fn computing(&self) -> &[LogicalDevice] {
         match &self.stages {
             Some(stages) => &stages.devices,
+            None if !self.sliced_over.is_empty() => &self.sliced_over,
             None => &self.devices,
         }
     }
@@ -375,43 +391,6 @@ impl<M: Module + 'static> Replicas<M> {
             planned.splice(..0, gathered.map(|done| done.collective));
         }
         planned
-    }
-
-    /// The checksum of every copy of every variable: a row per record, a column per copy, as in the
-    /// record's `homes`.
-    ///
-    /// # Errors
-    /// SC0907 if a value cannot be read from its device, SC0520 if it is interrupted.
-    pub fn checksums(&self) -> Result<Vec<Vec<Checksum>>> {
-        // What replicas compute with, not the rows of it that they update.
-        let (modules, devices) = match self.keeps_copies() {
-            true => (self.unsharded(), self.devices()),
-            false => (self.modules(), self.storage_devices()),
-        };
-        let all = self.records.len() * modules.len();
-        let mut work = Work::begin(("comparing", "compared"), all, Unit::Things("variable"));
-        let mut columns: Vec<HashMap<_, _>> = Vec::with_capacity(modules.len());
-        for (module, device) in modules.iter().zip(devices) {
-            let done = columns.iter().map(HashMap::len).sum();
-            let column = checksum::of_module(module, &device.name, (&mut work, done))?;
-            columns.push(column.into_iter().collect());
-        }
-        work.finished();
-        let sum = |column: usize, record: &VariableRecord| {
-            columns.get(column)?.get(&record.param).copied()
-        };
-        let row = |record: &VariableRecord| match self.storage {
-            Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => (0..columns.len())
-                .filter_map(|column| sum(column, record))
-                .collect(),
-            Storage::Sharded { .. } if self.keeps_copies() => (0..columns.len())
-                .filter_map(|column| sum(column, record))
-                .collect(),
-            Storage::Sharded { .. } => (record.homes.iter())
-                .filter_map(|home| sum(home - self.first_home(), record))
-                .collect(),
-        };
-        Ok(self.records.iter().map(row).collect())
     }
 
     /// SC0915, unless as many are given as expected.

@@ -151,6 +151,7 @@ impl ReplicatedVariable {
             param: ParamId::new(),
             homes: made.homes,
             rows: made.rows,
+            axis: 0,
             updated: made.updated,
         };
         let devices = strategy.devices();

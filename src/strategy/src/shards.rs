@@ -59,10 +59,11 @@ struct Split<'a> {
 
 impl ModuleMapper for Split<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let rows = part(self.homes, param.id, self.home).map_or(0..0, |part| part.rows.clone());
+        let own = part(self.homes, param.id, self.home);
+        let (axis, rows) = own.map_or((0, 0..0), |part| (part.axis, part.rows.clone()));
         let held = param.val();
         match held.clone().try_into_data() {
-            Ok(data) => replaced(param, rows_of(data, &rows), self.device),
+            Ok(data) => replaced(param, slice_of(data, axis, &rows), self.device),
             Err(error) => {
                 self.problem
                     .get_or_insert_with(|| problem::backend_failed(&self.device.name, error));
@@ -72,13 +73,38 @@ impl ModuleMapper for Split<'_> {
     }
 }
 
-/// Some rows of a tensor. The data is row-major, so they are contiguous.
-fn rows_of(data: TensorData, rows: &Range<usize>) -> TensorData {
+/// Some rows of a tensor, or columns, along an axis. The data is row-major, so rows are contiguous.
+fn slice_of(data: TensorData, axis: usize, rows: &Range<usize>) -> TensorData {
     let mut shape = data.shape().to_vec();
-    let row = data.as_bytes().len() / shape[0].max(1);
-    shape[0] = rows.len();
-    let bytes = data.as_bytes()[rows.start * row..rows.end * row].to_vec();
+    let before: usize = shape[..axis].iter().product();
+    let row = data.as_bytes().len() / (before * shape[axis]).max(1);
+    let whole = shape[axis] * row;
+    shape[axis] = rows.len();
+    let mut bytes = Vec::with_capacity(before * rows.len() * row);
+    for start in (0..before).map(|number| number * whole) {
+        let own = start + rows.start * row..start + rows.end * row;
+        bytes.extend_from_slice(&data.as_bytes()[own]);
+    }
     TensorData::from_bytes_vec(bytes, shape, data.dtype())
+}
+
+/// Pieces of a tensor put together along an axis, in their order.
+fn joined(pieces: &[(usize, TensorData)], axis: usize, mut shape: Vec<usize>) -> TensorData {
+    let size = |piece: &TensorData| piece.shape().as_slice()[axis];
+    shape[axis] = pieces.iter().map(|(_, piece)| size(piece)).sum();
+    let before: usize = shape[..axis].iter().product();
+    let all = pieces.iter().map(|(_, piece)| piece.as_bytes().len()).sum();
+    let mut bytes = Vec::with_capacity(all);
+    for number in 0..before {
+        for (_, piece) in pieces {
+            let each = piece.as_bytes().len() / before.max(1);
+            bytes.extend_from_slice(&piece.as_bytes()[number * each..(number + 1) * each]);
+        }
+    }
+    let dtype = pieces
+        .first()
+        .map_or(DType::F32, |(_, piece)| piece.dtype());
+    TensorData::from_bytes_vec(bytes, shape, dtype)
 }
 
 /// A parameter with other values, whose number of rows may differ.
@@ -129,6 +155,7 @@ pub(crate) fn join<M: Module>(
     }
     let mut join = Join {
         rows: gather.rows,
+        homes,
         device,
     };
     Ok(base.clone().map(&mut join))
@@ -163,6 +190,7 @@ impl ModuleVisitor for Gather<'_> {
 
 struct Join<'a> {
     rows: HashMap<ParamId, Vec<(usize, TensorData)>>,
+    homes: &'a Homes,
     device: &'a LogicalDevice,
 }
 
@@ -172,18 +200,9 @@ impl ModuleMapper for Join<'_> {
             return param;
         };
         parts.sort_by_key(|(start, _)| *start);
-        let mut shape = param.lazy_shape().to_vec();
-        shape[0] = parts
-            .iter()
-            .map(|(_, data)| data.shape().as_slice()[0])
-            .sum();
-        let size = parts.iter().map(|(_, data)| data.as_bytes().len()).sum();
-        let mut bytes = Vec::with_capacity(size);
-        for (_, data) in parts.iter() {
-            bytes.extend_from_slice(data.as_bytes());
-        }
-        let dtype = param.val().dtype();
-        let data = TensorData::from_bytes_vec(bytes, shape, dtype);
+        let first = self.homes.get(&param.id).and_then(|parts| parts.first());
+        let axis = first.map_or(0, |part| part.axis);
+        let data = joined(parts, axis, param.lazy_shape().to_vec());
         replaced(param, data, self.device)
     }
 }
@@ -221,10 +240,11 @@ impl ModuleVisitor for Scatter<'_> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return;
         };
-        for Part { home, rows } in self.homes.get(&param.id).into_iter().flatten() {
-            let own = match rows.len() == gradient.dims()[0] {
+        for part in self.homes.get(&param.id).into_iter().flatten() {
+            let Part { home, rows, axis } = part;
+            let own = match rows.len() == gradient.dims()[*axis] {
                 true => gradient.clone(),
-                false => gradient.clone().narrow(0, rows.start, rows.len()),
+                false => gradient.clone().narrow(*axis, rows.start, rows.len()),
             };
             let index = home - self.first;
             let own = own.to_device(&self.devices[index].burn);

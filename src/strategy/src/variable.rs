@@ -5,18 +5,21 @@
 //! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu` |
 //! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
 //! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
-//! | Sharded | one, split by rows over servers or replicas | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` |
-//! | Local | one, on one device | `OneDevice`, no strategy; `Pipeline`, on the device of its stage |
+//! | Sharded | one, split by rows or columns over servers, replicas or devices | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters`, `ModelParallel` |
+//! | Local | one, on one device | `OneDevice`, no strategy; `Pipeline`, on the device of its stage; `ModelParallel`, on the first device |
+
+mod kind;
 
 use std::ops::Range;
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Bool, DType, Int, Shape, Tensor};
 use serde::{Deserialize, Serialize};
-use stratoscope_render::text;
 
 use crate::origin::Origin;
-use crate::strategy::{Shard, Strategy, StrategyId, StrategyKind, shard};
+use crate::strategy::{Strategy, StrategyId};
+
+pub(crate) use self::kind::{Kind, Rows, kind_under, kind_when_read};
 
 /// Where the copies of a variable are and when they are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,7 +33,8 @@ pub enum VariableKind {
     OnRead,
     /// One copy for all replicas, on the device that stores the parameters; replicas fetch it.
     Central,
-    /// Split by rows over the parameter servers or the replicas; no device has all of it.
+    /// Split by rows over the parameter servers or the replicas, or by rows or columns over the devices that compute a layer
+    /// together; no device has all of it.
     Sharded,
 }
 
@@ -74,8 +78,12 @@ pub struct VariableRecord {
     /// [`crate::Transfer`]: replicas first, then servers; in a pipeline its stages.
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
+    ///
+    /// Under `ModelParallel` they may be columns instead: `axis` says it.
     pub rows: Vec<Range<usize>>,
-    /// Of a variable that each replica has a copy of, where replicas divide the update among them ([`Shard`]): the replica
+    /// The axis that `rows` divides: 0, or 1 for columns.
+    pub axis: usize,
+    /// Of a variable that each replica has a copy of, where replicas divide the update among them ([`Shard`](crate::strategy::Shard)): the replica
     /// that updates rows, and these; else empty.
     pub updated: Vec<(usize, Range<usize>)>,
 }
@@ -89,7 +97,12 @@ impl VariableRecord {
     /// The size of some of its rows in bytes.
     pub(crate) fn bytes_of(&self, rows: &Range<usize>) -> u64 {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        self.bytes / number(self.num_rows().max(1)) * number(rows.len())
+        self.bytes / number(self.num_slices().max(1)) * number(rows.len())
+    }
+
+    /// The size of the axis along which it is cut.
+    fn num_slices(&self) -> usize {
+        self.shape.get(self.axis).copied().unwrap_or(1)
     }
 
     /// The parts of a variable that is updated once: all of it on one device, its shards, or the rows that each replica
@@ -99,6 +112,7 @@ impl VariableRecord {
             let part = |(home, rows): &(usize, Range<usize>)| Part {
                 home: *home,
                 rows: rows.clone(),
+                axis: 0,
             };
             return self.updated.iter().map(part).collect();
         }
@@ -106,6 +120,7 @@ impl VariableRecord {
             ([], home) => vec![Part {
                 home: home.copied().unwrap_or(0),
                 rows: 0..self.num_rows(),
+                axis: 0,
             }],
             (rows, _) => {
                 let parts = self.homes.iter().zip(rows);
@@ -113,6 +128,7 @@ impl VariableRecord {
                     .map(|(&home, rows)| Part {
                         home,
                         rows: rows.clone(),
+                        axis: self.axis,
                     })
                     .collect()
             }
@@ -148,193 +164,20 @@ impl VariableRecord {
             param: ParamId::new(),
             homes,
             rows,
+            axis: 0,
             updated: Vec::new(),
         }
     }
 }
 
-/// Rows of a variable and the device that stores them.
+/// Rows of a variable, or columns, and the device that stores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// As in [`VariableRecord::homes`].
     pub(crate) home: usize,
     pub(crate) rows: Range<usize>,
-}
-
-/// How a strategy stores a variable.
-pub(crate) struct Kind {
-    pub(crate) kind: VariableKind,
-    /// As [`VariableRecord::why`].
-    pub(crate) why: String,
-    /// As in [`VariableRecord::homes`].
-    pub(crate) homes: Vec<usize>,
-    /// As in [`VariableRecord::rows`].
-    pub(crate) rows: Vec<Range<usize>>,
-    /// As in [`VariableRecord::updated`].
-    pub(crate) updated: Vec<(usize, Range<usize>)>,
-}
-
-/// The rows of a variable that can be split.
-pub(crate) struct Rows {
-    pub(crate) count: usize,
-    /// Of all of them.
-    pub(crate) bytes: u64,
-}
-
-/// The creation rules: the kind that a strategy gives to a variable. `taken` is the number of variables and shards that
-/// its servers store already, or of variables that its replicas have cut; `rows` is given for variables that may be split.
-pub(crate) fn kind_under(strategy: Option<&Strategy>, taken: usize, rows: Option<Rows>) -> Kind {
-    let Some(strategy) = strategy else {
-        return Kind {
-            kind: VariableKind::Local,
-            why: "made outside any scope: one copy, on the default device".to_owned(),
-            homes: vec![0],
-            rows: Vec::new(),
-            updated: Vec::new(),
-        };
-    };
-    if let (Some(shard), Some(rows)) = (strategy.shard(), &rows) {
-        return divided(strategy, shard, taken, rows.count);
-    }
-    let label = strategy.label();
-    let replicas = strategy.replicas();
-    let copies = || text::count(replicas.len(), "replica");
-    let (kind, why, homes) = match strategy.kind() {
-        StrategyKind::OneDevice => {
-            let why = format!("made in the scope of `{label}`, which has one device");
-            (VariableKind::Local, why, vec![0])
-        }
-        StrategyKind::Mirrored => {
-            let why = format!(
-                "made in the scope of `{label}`: a copy on each of its {}",
-                copies()
-            );
-            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
-        }
-        StrategyKind::MultiWorkerMirrored => {
-            let why = format!(
-                "made in the scope of `{label}`: a copy in each of its {}, kept equal",
-                text::count(replicas.len(), "worker")
-            );
-            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
-        }
-        StrategyKind::Tpu => {
-            let cores = text::count(replicas.len(), "simulated core");
-            let why = format!("made in the scope of `{label}`: a copy on each of its {cores}");
-            (VariableKind::Mirrored, why, (0..replicas.len()).collect())
-        }
-        StrategyKind::CentralStorage => {
-            let home = replicas.first().map_or("", |device| device.name.as_str());
-            let why = format!(
-                "made in the scope of `{label}`: one copy on {home} for its {}, fetched before each batch",
-                copies()
-            );
-            (VariableKind::Central, why, vec![0])
-        }
-        StrategyKind::ParameterServer => return on_servers(strategy, taken, rows),
-        // The variables of a module are put on their stages afterwards (`PipelineStages::assign`).
-        StrategyKind::Pipeline => {
-            let home = replicas.first().map_or("", |device| device.name.as_str());
-            let why =
-                format!("made in the scope of `{label}`: one copy on {home}, its first stage");
-            (VariableKind::Local, why, vec![0])
-        }
-    };
-    Kind {
-        kind,
-        why,
-        homes,
-        rows: Vec::new(),
-        updated: Vec::new(),
-    }
-}
-
-/// The rule of replicas that divide the state of training among them.
-fn divided(strategy: &Strategy, shard: Shard, taken: usize, rows: usize) -> Kind {
-    let (label, replicas) = (strategy.label(), strategy.replicas().len());
-    let parts = shard::cut(rows, replicas, taken);
-    let made = format!("made in the scope of `{label}`");
-    let each = text::count(replicas, "replica");
-    match shard {
-        Shard::Optimizer | Shard::Gradients => Kind {
-            kind: VariableKind::Mirrored,
-            why: format!("{made}: a copy on each of its {each}, which update some rows each"),
-            homes: (0..replicas).collect(),
-            rows: Vec::new(),
-            updated: parts,
-        },
-        Shard::Parameters => Kind {
-            kind: VariableKind::Sharded,
-            why: format!("{made}: some rows on each of its {each}, gathered to compute"),
-            homes: parts.iter().map(|(replica, _)| *replica).collect(),
-            rows: parts.into_iter().map(|(_, rows)| rows).collect(),
-            updated: Vec::new(),
-        },
-    }
-}
-
-/// The rule of `ParameterServerStrategy`: variables and shards go to the servers in turn (round robin).
-fn on_servers(strategy: &Strategy, taken: usize, rows: Option<Rows>) -> Kind {
-    let (label, servers) = (strategy.label(), strategy.servers());
-    let workers = strategy.replicas().len();
-    let partitioner = strategy.variable_partitioner();
-    let server = |number: usize| (taken + number) % servers.len().max(1);
-    let shards = match (partitioner, rows) {
-        (Some(partitioner), Some(Rows { count, bytes })) => {
-            partitioner.cut(count, bytes, servers.len())
-        }
-        _ => Vec::new(),
-    };
-    if let (Some(partitioner), 2..) = (partitioner, shards.len()) {
-        let count = shards.len();
-        let homes = (0..count).map(|shard| workers + server(shard));
-        return Kind {
-            kind: VariableKind::Sharded,
-            why: format!(
-                "made in the scope of `{label}`, where `{partitioner}` splits it by rows into {count} \
-                 shards, each on a server"
-            ),
-            homes: homes.collect(),
-            rows: shards,
-            updated: Vec::new(),
-        };
-    }
-    let server = server(0);
-    let home = servers
-        .get(server)
-        .map_or("", |device| device.name.as_str());
-    let why = match (servers.len(), partitioner) {
-        (1, _) => format!("made in the scope of `{label}`: one copy on {home}, its server"),
-        (count, None) => format!(
-            "made in the scope of `{label}`: one copy on {home}; variables go to its {count} servers in turn"
-        ),
-        (_, Some(partitioner)) => format!(
-            "not split by `{partitioner}`: one copy on {home}; variables and shards go to the servers of \
-             `{label}` in turn"
-        ),
-    };
-    Kind {
-        kind: VariableKind::Central,
-        why,
-        homes: vec![workers + server],
-        rows: Vec::new(),
-        updated: Vec::new(),
-    }
-}
-
-/// [`kind_under`] for a variable that is synchronized when it is read: each replica writes its own copy.
-pub(crate) fn kind_when_read(strategy: Option<&Strategy>, rows: Option<Rows>) -> Kind {
-    let made = kind_under(strategy, 0, rows);
-    let Some(strategy) = strategy.filter(|_| made.kind == VariableKind::Mirrored) else {
-        return made;
-    };
-    let copies = text::count(strategy.replicas().len(), "replica");
-    let label = strategy.label();
-    Kind {
-        kind: VariableKind::OnRead,
-        why: format!("synchronized when read, in `{label}`: each of {copies} writes its own copy"),
-        ..made
-    }
+    /// What `rows` counts: 0 for rows, 1 for columns.
+    pub(crate) axis: usize,
 }
 
 /// The variables of a module in the order of its fields. `names` gives the checkpoint's names;
@@ -404,6 +247,7 @@ impl Describe<'_> {
             param,
             homes,
             rows,
+            axis: 0,
             updated,
         });
     }

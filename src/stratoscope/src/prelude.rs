@@ -40,11 +40,11 @@ pub use stratoscope_train::mixed_precision::{Policy, global_policy, set_global_p
 
 pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
-    Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, MirroredStrategy,
-    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PipelineSchedule, PipelineStrategy, PlacementReport, ReplicatedVariable, ScalingOptions,
-    ScalingPattern, ScalingPrediction, Shard, Strategy, Synchronization, TpuStrategy, Workers, cpu,
-    cuda, default_device, devices, gpu, wgpu,
+    Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, DeviceMesh, LayoutMap,
+    MirroredStrategy, ModelParallel, MultiWorkerMirroredStrategy, OneDeviceStrategy,
+    ParameterServerStrategy, Partitioner, PipelineSchedule, PipelineStrategy, PlacementReport,
+    ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction, Shard, Strategy,
+    Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,

@@ -82,6 +82,11 @@ pub(super) fn dropout(x: Tensor<3>, mask: Mask) -> Tensor<3> {
     kernels::dropout(x, mask.into())
 }
 
+/// Whether kernels know the numbers of the elements of this mask: they have all heads of a layer.
+pub(super) fn numbers(dropped: Option<Mask>) -> bool {
+    dropped.is_none_or(|mask| mask.heads.is_none())
+}
+
 pub(super) fn attention(
     query: Tensor<3>,
     key: Tensor<3>,

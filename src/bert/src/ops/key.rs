@@ -19,6 +19,29 @@ pub struct DropoutKey {
     pub site: u32,
 }
 
+/// The attention heads that a tensor has: all of a layer, or some consecutive ones. A mask has the same elements for a head
+/// wherever the head is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heads {
+    /// How many it has.
+    pub count: usize,
+    /// The number of its first one in the layer.
+    pub first: usize,
+    /// How many the layer has.
+    pub of: usize,
+}
+
+impl From<usize> for Heads {
+    /// All heads of a layer.
+    fn from(count: usize) -> Self {
+        Self {
+            count,
+            first: 0,
+            of: count,
+        }
+    }
+}
+
 // The multipliers of the element hash, which the kernels for GPUs use, too.
 pub(super) use stratoscope_gpu::{MIX_A, MIX_B, SPREAD};
 
@@ -33,6 +56,8 @@ pub(super) struct Mask {
     pub threshold: u32,
     /// The factor of an element that is kept, 1 / (1 − rate), which preserves the expected value.
     pub scale: f32,
+    /// Of the probabilities of some heads of a layer, which these are.
+    pub heads: Option<Heads>,
 }
 
 impl Mask {
@@ -55,7 +80,25 @@ impl Mask {
             second: (state >> 32) as u32,
             threshold,
             scale,
+            heads: None,
         })
+    }
+
+    /// The mask of the probabilities of these heads.
+    pub fn of_heads(self, heads: Heads) -> Self {
+        let is_part = heads.count != heads.of;
+        Self {
+            heads: is_part.then_some(heads),
+            ..self
+        }
+    }
+
+    /// The number of a head of a sequence, of all heads of all sequences, where a tensor has `count` heads of each.
+    pub fn number_of_head(self, sequence: usize, head: usize, count: usize) -> usize {
+        match self.heads {
+            Some(heads) => sequence * heads.of + heads.first + head,
+            None => sequence * count + head,
+        }
     }
 
     /// What element `index` is multiplied with: 0 or [`Self::scale`]. Indices repeat after 2³².

@@ -26,7 +26,7 @@ mod agreement;
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};
 
-pub use key::DropoutKey;
+pub use key::{DropoutKey, Heads};
 pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
 pub use rotary::{local_attention, rotary};
 pub use stop::Stop;
@@ -245,7 +245,8 @@ pub fn dropout(x: Tensor<3>, rate: f64, key: DropoutKey) -> Tensor<3> {
 }
 
 /// Scaled dot-product attention of every head, `softmax(Q·Kᵀ/√D + mask) · V`, with dropout on the
-/// probabilities. A sequence of padding only attends to all positions equally and stays finite.
+/// probabilities. A sequence of padding only attends to all positions equally and stays finite. Some [`Heads`] of a layer are
+/// computed as they are among all.
 ///
 /// # Shapes
 /// query, key and value [B, S, H]; mask [B, S], 1 = token, 0 = padding → [B, S, H]. H must be a
@@ -257,20 +258,23 @@ pub fn attention(
     query: Tensor<3>,
     key: Tensor<3>,
     value: Tensor<3>,
-    heads: usize,
+    heads: impl Into<Heads>,
     mask: Tensor<2>,
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
     if stop::asked() {
         return query;
     }
+    let own = heads.into();
+    let heads = own.count;
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let dropped = dropped.map(|mask| mask.of_heads(own));
     let [batch, sequence, hidden] = query.dims();
     let fits = key.dims() == query.dims()
         && value.dims() == query.dims()
         && mask.dims() == [batch, sequence]
         && hidden.is_multiple_of(heads);
-    let can_number = gpu::can_number([batch, heads, sequence, sequence]);
+    let can_number = gpu::can_number([batch, heads, sequence, sequence]) && gpu::numbers(dropped);
     if gpu::takes(&query) && gpu::takes(&mask) && fits && can_number {
         return rounded(gpu::attention(query, key, value, heads, mask, dropped));
     }
@@ -311,14 +315,17 @@ pub fn attention_probabilities(
 pub fn self_attention(
     x: Tensor<3>,
     [query, key, value]: [(Tensor<2>, Tensor<1>); 3],
-    heads: usize,
+    heads: impl Into<Heads>,
     mask: Tensor<2>,
     dropout: Option<(f64, DropoutKey)>,
 ) -> Tensor<3> {
     if stop::asked() {
         return unfilled(&x, &query.0);
     }
+    let own = heads.into();
+    let heads = own.count;
     let dropped = dropout.and_then(|(rate, key)| Mask::new(rate, key));
+    let dropped = dropped.map(|mask| mask.of_heads(own));
     let [batch, sequence, _] = x.dims();
     let [query, key, value] =
         [query, key, value].map(|(weight, bias)| (rounded(weight), rounded(bias)));
@@ -330,7 +337,7 @@ pub fn self_attention(
         && layers_fit
         && mask.dims() == [batch, sequence]
         && query.0.dims()[0].is_multiple_of(heads);
-    let can_number = gpu::can_number([batch, heads, sequence, sequence]);
+    let can_number = gpu::can_number([batch, heads, sequence, sequence]) && gpu::numbers(dropped);
     if fits && can_number && gpu::takes(&x) && gpu::takes(&mask) {
         let layers = [query, key, value];
         return rounded(gpu::self_attention(x, layers, heads, mask, dropped));

@@ -6,7 +6,7 @@ use std::f64::consts::SQRT_2;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, module};
 
-use super::key::{MIX_A, MIX_B, Mask, SPREAD};
+use super::key::{Heads, MIX_A, MIX_B, Mask, SPREAD};
 use super::rotary::Angles;
 use crate::operation;
 
@@ -82,6 +82,10 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
     let shape = x.dims();
     let count: usize = shape.iter().product();
     let index = Tensor::<1, Int>::arange(0..count as i64, (&x.device(), DType::U32));
+    let index = match mask.heads {
+        Some(heads) => numbered(index, heads, shape[0]),
+        None => index,
+    };
     // Unsigned 32-bit arithmetic wraps, on every device as in `Mask::factor`.
     let hash = index.mul_scalar(SPREAD).add_scalar(mask.first);
     let hash = hash
@@ -101,6 +105,20 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
         [x],
         x.mul_scalar(mask.scale).mask_fill(dropped, 0.0)
     )
+}
+
+/// The numbers of the probabilities of some heads, among those of all heads of the layer, from their numbers in this tensor of
+/// `batch` sequences.
+fn numbered(index: Tensor<1, Int>, heads: Heads, batch: usize) -> Tensor<1, Int> {
+    let count = index.dims()[0];
+    let own = count / batch.max(1);
+    let each = own / heads.count.max(1);
+    let others = each * (heads.of - heads.count);
+    let skipped = Tensor::<1, Int>::arange(0..batch as i64, (&index.device(), DType::U32));
+    let skipped = skipped.mul_scalar(others as u32);
+    let skipped = skipped.add_scalar((heads.first * each) as u32);
+    let index = index.reshape([batch, own]) + skipped.reshape([batch, 1]);
+    index.reshape([count])
 }
 
 pub(super) fn attention(

@@ -356,6 +356,51 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         example(NetworkNotInStages::TiedDecoder {
             model: "BertForMaskedLM".into(),
         }),
+        example(HeadsNotDivided {
+            model: "BertForSequenceClassification".into(),
+            heads: 12,
+            devices: 5,
+        }),
+        example(LayoutDoesNotFit::Nothing {
+            pattern: "intermediate.kernel".into(),
+            names: vec![
+                "bert.encoder.layer.0.intermediate.dense.weight".into(),
+                "bert.encoder.layer.0.intermediate.dense.bias".into(),
+            ],
+        }),
+        example(LayoutDoesNotFit::Both {
+            variable: "bert.encoder.layer.0.attention.output.dense.weight".into(),
+            patterns: ["output.dense.weight".into(), "attention.*.weight".into()],
+        }),
+        example(LayoutDoesNotFit::Rank {
+            pattern: "intermediate.dense.*".into(),
+            axes: 2,
+            variable: "bert.encoder.layer.0.intermediate.dense.bias".into(),
+            shape: vec![3072],
+        }),
+        example(LayoutDoesNotFit::Size {
+            variable: "bert.embeddings.word_embeddings.weight".into(),
+            shape: vec![30_522, 768],
+            axis: 0,
+            devices: 4,
+        }),
+        example(LayoutDoesNotFit::Axis {
+            pattern: "query.weight".into(),
+            axis: "data".into(),
+            axes: vec!["batch".into(), "model".into()],
+        }),
+        example(MeshDoesNotFit::Batch {
+            axis: "batch".into(),
+            shape: vec![2, 2],
+            names: vec!["batch".into(), "model".into()],
+            model: 2,
+        }),
+        example(NetworkNotInSlices::Unknown {
+            model: "Sequential".into(),
+        }),
+        example(NetworkNotInSlices::Adapters {
+            model: "BertForSequenceClassification".into(),
+        }),
         example(DeviceLost {
             device: "wgpu:0".into(),
             reason: "Unknown: the driver was reset".into(),

@@ -79,7 +79,9 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
     let central = match strategy.kind() {
-        StrategyKind::OneDevice | StrategyKind::Pipeline => return Vec::new(),
+        StrategyKind::OneDevice | StrategyKind::Pipeline | StrategyKind::ModelParallel => {
+            return Vec::new();
+        }
         StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,
         StrategyKind::CentralStorage | StrategyKind::ParameterServer => true,
     };

@@ -99,6 +99,7 @@ impl PlacementReport {
                     device,
                     bytes: row.bytes,
                     rows: None,
+                    axis: 0,
                     updated: None,
                     checksum,
                 });
@@ -136,6 +137,7 @@ fn copies(record: &VariableRecord, sums: &[Checksum]) -> Vec<VariableCopy> {
                 None => record.bytes,
             },
             rows: record.rows.get(index).cloned(),
+            axis: record.axis,
             updated: updated(record, device),
             checksum,
         })
@@ -171,14 +173,22 @@ fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
         replica: in_strategy.then_some(device.id),
         server: None,
         stage: None,
+        slice: None,
         capacity_bytes: device.capacity_bytes,
         shared_by: device.shared_by,
     };
     devices.iter().map(column).collect()
 }
 
-/// The devices that compute: replicas, or the stages of a pipeline.
+/// The devices that compute: replicas, the stages of a pipeline, or those with slices of the layers.
 fn computing(strategy: &Strategy) -> Vec<DeviceColumn> {
+    let mut slices = columns(strategy.model_devices(), false);
+    if !slices.is_empty() {
+        for (index, device) in slices.iter_mut().enumerate() {
+            device.slice = Some(index);
+        }
+        return slices;
+    }
     if strategy.stages().is_empty() {
         return columns(strategy.replicas(), true);
     }

@@ -94,6 +94,9 @@ fn variable(report: &PlacementReport, row: &VariableRow, origin: Option<usize>) 
             })
             .collect();
         fields.insert("rows".to_owned(), json!(rows));
+        if let Some(copy) = row.copies.iter().find(|copy| copy.axis > 0) {
+            fields.insert("axis".to_owned(), json!(copy.axis));
+        }
     }
     Value::Object(fields)
 }

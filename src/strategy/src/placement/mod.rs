@@ -175,6 +175,7 @@ impl PlacementReport {
             device,
             bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
             rows: None,
+            axis: 0,
             updated: None,
             checksum: Checksum::of(bytes),
         });
@@ -258,12 +259,16 @@ impl PlacementReport {
         match (self.unequal(), copied.count()) {
             (0, 0) if cut.clone().next().is_some() => {
                 let on_servers = self.devices.iter().any(|it| it.server.is_some());
+                let cut = text::thousands(cut.count());
+                if self.devices.iter().any(|it| it.slice.is_some()) {
+                    let devices = self.devices.len();
+                    return format!("{count}, {cut} of them in slices on {devices} devices");
+                }
                 let over = if on_servers {
                     "servers"
                 } else {
                     "the replicas"
                 };
-                let cut = text::thousands(cut.count());
                 format!("{count}, {cut} of them split by rows over {over}")
             }
             (0, 0) => format!("{count}, one copy each"),

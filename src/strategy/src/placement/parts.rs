@@ -80,6 +80,9 @@ pub struct DeviceColumn {
     /// The stage of a pipeline that computes on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<usize>,
+    /// Its number among the devices that have slices of the layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<usize>,
     /// Memory it may use.
     pub capacity_bytes: Option<u64>,
     /// How many logical devices share the physical one.
@@ -93,13 +96,20 @@ pub struct VariableCopy {
     pub device: usize,
     /// Its size.
     pub bytes: u64,
-    /// The rows that are here, for a sharded variable.
+    /// The rows that are here, for a sharded variable; or the columns, where that is the axis.
     pub rows: Option<Range<usize>>,
+    /// The axis that `rows` counts: 0, or 1 for columns.
+    #[serde(default, skip_serializing_if = "is_rows")]
+    pub axis: usize,
     /// The rows that are updated here, where replicas with copies divide the update among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<Range<usize>>,
     /// The checksum of its bytes.
     pub checksum: Checksum,
+}
+
+fn is_rows(axis: &usize) -> bool {
+    *axis == 0
 }
 
 /// A variable of the report.
@@ -255,6 +265,7 @@ mod tests {
             device,
             bytes,
             rows: None,
+            axis: 0,
             updated: None,
             checksum: Checksum(bytes),
         };

@@ -6,6 +6,7 @@
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
 //! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` | one per server or replica, with its rows | P, over all of them |
+//! | sharded, by slices | `ModelParallel` | one per device, with its slices; the first one's has all that is not cut | P, over all of them |
 //! | sharded, by stages | `Pipeline` | one per stage, with the variables of its layers | P, over all of them |
 //! | sharded, with copies | `Mirrored` with `Shard::Optimizer` or `Gradients` | one per replica, with the rows that it updates: a part of its copy | R · P |
 //!
@@ -62,8 +63,13 @@ impl<M> Storage<M> {
         let homes = records.iter().map(home).collect();
         let is_sharded = |record: &VariableRecord| record.kind == VariableKind::Sharded;
         let shard = strategy.and_then(Strategy::shard);
-        let is_pipeline = strategy.is_some_and(|it| it.kind() == StrategyKind::Pipeline);
-        match is_pipeline || shard.is_some() || records.iter().any(is_sharded) {
+        let divides_layers = strategy.is_some_and(|it| {
+            matches!(
+                it.kind(),
+                StrategyKind::Pipeline | StrategyKind::ModelParallel
+            )
+        });
+        match divides_layers || shard.is_some() || records.iter().any(is_sharded) {
             false => Self::Central { homes },
             true => Self::Sharded {
                 homes,
@@ -115,10 +121,13 @@ impl<M> Storage<M> {
 }
 
 impl<M: Module + 'static> Replicas<M> {
-    /// The devices of [`Self::modules`]: every replica, one device, every server, or every stage.
+    /// The devices of [`Self::modules`]: every replica, one device, every server, every stage, or every device with slices.
     pub fn storage_devices(&self) -> &[LogicalDevice] {
         if let Some(stages) = &self.stages {
             return &stages.devices;
+        }
+        if !self.sliced_over.is_empty() {
+            return &self.sliced_over;
         }
         match (&self.storage, self.servers.as_slice()) {
             (Storage::Mirrored, _) => &self.devices,

@@ -13,6 +13,7 @@ use super::{ReplicaId, Replicas};
 use crate::device::LogicalDevice;
 use crate::shards::{self, Homes};
 use crate::strategy::Shard;
+use crate::variable::VariableRecord;
 use crate::{collective, threads};
 
 impl<M: Module + 'static> Replicas<M> {
@@ -106,6 +107,49 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(Self::work_on(modules, inputs, work))
     }
 
+    /// [`Self::compute_each_replica`] under `ModelParallel`, with the network of the first device: the layers get the slices
+    /// of [`Self::gather_in_parts`] that the others have from the work. What else is cut is put together for it.
+    ///
+    /// # Errors
+    /// SC0915 unless there is one input, SC0907 if a copy cannot be made.
+    pub fn compute_in_slices<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &M, I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        let Storage::Sharded { homes, .. } = &self.storage else {
+            return self.compute_each_replica(inputs, work);
+        };
+        let is_cut = |record: &&VariableRecord| !record.rows.is_empty();
+        let cut = self.records.iter().filter(is_cut);
+        let others = cut.filter(|record| !self.in_parts.contains(&record.param));
+        let others: Homes = others
+            .filter_map(|record| Some((record.param, homes.get(&record.param)?.clone())))
+            .collect();
+        let first = &self.modules[0];
+        let module = match others.is_empty() {
+            true => first.clone(),
+            false => shards::join(first, &self.modules, &others, 0, &self.devices[0])?,
+        };
+        Ok(Self::work_on(vec![module], inputs, work))
+    }
+
+    /// Whether layers compute with slices.
+    pub fn computes_in_slices(&self) -> bool {
+        !self.sliced_over.is_empty() && !self.in_parts.is_empty()
+    }
+
+    /// The axes along which the variables are cut that layers compute with in slices.
+    pub fn cut_axes(&self) -> HashMap<ParamId, usize> {
+        let records = self.records.iter();
+        let own = records.filter(|it| self.sliced_over.len() == it.rows.len());
+        own.filter(|it| self.computes_in_slices() && self.in_parts.contains(&it.param))
+            .map(|it| (it.param, it.axis))
+            .collect()
+    }
+
     /// Calls `work` for every stage of a pipeline with its module and its input, and returns the results in the order of the
     /// stages. All run at the same time, each on a thread of its own, so that they may wait for each other. A panic in one
     /// is passed on when all have ended.
@@ -147,7 +191,8 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
-    /// Which variables [`Self::compute_in_parts`] leaves to the work, where replicas divide the weights.
+    /// Which variables [`Self::compute_in_parts`] leaves to the work, where replicas divide the weights; and
+    /// [`Self::compute_in_slices`], where devices have slices.
     pub fn gather_in_parts(&mut self, variables: HashSet<ParamId>) {
         self.in_parts = variables;
     }
@@ -223,7 +268,7 @@ impl<M: Module + 'static> Replicas<M> {
         if matches!(self.storage, Storage::Mirrored) {
             return Ok(self.modules.clone());
         }
-        if self.keeps_copies() || self.stages.is_some() {
+        if self.keeps_copies() || self.stages.is_some() || !self.sliced_over.is_empty() {
             return Ok(self.unsharded().to_vec());
         }
         let read = |(index, device): (usize, &LogicalDevice)| {

@@ -12,6 +12,11 @@ use super::{PipelineSchedule, PipelineSettings, Shard, Strategy, StrategyKind, b
 const EXAMPLE: f64 = 109.5e6 * 4.0;
 /// Its activations between two layers for a batch of 32 × 128 tokens, in float32.
 const EXAMPLE_ACTIVATIONS: f64 = 32.0 * 128.0 * 768.0 * 4.0;
+/// Its encoder layers.
+const EXAMPLE_LAYERS: u32 = 12;
+/// The share of its weights in the matrices that `ModelParallel` cuts, with the biases beside them: per layer 4 H² + 2 H F + 3 H + F
+/// of 109.5 million.
+const EXAMPLE_CUT: f64 = 12.0 * (12.0 * 768.0 * 768.0 + 3.0 * 768.0 + 3072.0) / 109.5e6;
 
 /// What an optimizer step under a strategy does, and what it needs, for weights of P bytes and an optimizer with two moments
 /// such as Adam.
@@ -48,6 +53,7 @@ impl Strategy {
         let replicas = self.replicas().len();
         let sentence = match (self.kind(), self.shard()) {
             (StrategyKind::Pipeline, _) => self.pipeline().map_or_else(String::new, of_a_pipeline),
+            (StrategyKind::ModelParallel, _) => of_slices(self.model_devices().len()),
             (StrategyKind::OneDevice, _) => {
                 "One device computes the whole batch forward and backward, and updates its weights. Nothing is sent.".to_owned()
             }
@@ -115,6 +121,9 @@ impl Strategy {
         };
         if let Some(pipeline) = self.pipeline() {
             return bytes_of_a_pipeline(&pipeline);
+        }
+        if !self.model_devices().is_empty() {
+            return bytes_of_slices(self.model_devices().len());
         }
         match (self.kind(), self.shard()) {
             (StrategyKind::CentralStorage | StrategyKind::ParameterServer, _) => vec![
@@ -190,6 +199,45 @@ fn bytes_of_a_pipeline(settings: &PipelineSettings) -> Vec<Row> {
     ]
 }
 
+fn of_slices(devices: usize) -> String {
+    format!(
+        "Each of {} has a slice of the weights of each encoder layer, with its gradients and moments: some of the attention heads, \
+         and 1/{devices} of the numbers of the feed-forward part. All compute each layer together. Each half of a layer sends \
+         its input to all devices and adds up their partial products on the first one; its backward pass does the same with the \
+         gradients. Each of these four exchanges moves B × S × H numbers to or from each other device. The first device has all \
+         that is not cut (embeddings, LayerNorm, head) and computes it alone.",
+        text::count(devices, "device"),
+    )
+}
+
+/// For the layers of BERT-base and a batch of 32 × 128 tokens.
+fn bytes_of_slices(devices: usize) -> Vec<Row> {
+    let count = devices as f64;
+    let around = count - 1.0;
+    let layers = f64::from(EXAMPLE_LAYERS);
+    let sent = 8.0 * layers * around * EXAMPLE_ACTIVATIONS / EXAMPLE;
+    let piece = |what, times: f64, symbol: &str| {
+        let formula = format!("{symbol}C / {devices}");
+        Row::new(what, formula, times * EXAMPLE_CUT / count)
+    };
+    let whole = 1.0 - EXAMPLE_CUT;
+    vec![
+        piece(
+            "weights of the layers that are cut, C, on a device",
+            1.0,
+            "",
+        ),
+        piece("moments there", 2.0, "2 "),
+        Row::new("all other weights, on the first device", "P − C", whole),
+        Row::new("moments there", "2 (P − C)", 2.0 * whole),
+        Row::new(
+            "sent between the devices",
+            format!("8 · {} · L · B · S · H · 4 bytes", devices - 1),
+            sent,
+        ),
+    ]
+}
+
 fn of_shards(shard: Shard, replicas: usize) -> String {
     let each = text::count(replicas, "replica");
     match shard {
@@ -252,7 +300,7 @@ impl fmt::Display for StepInWords {
 mod tests {
     use super::*;
     use crate::{
-        AsStrategy, CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy,
+        AsStrategy, CentralStorageStrategy, MirroredStrategy, ModelParallel, OneDeviceStrategy,
         ParameterServerStrategy, PipelineStrategy, TpuStrategy, cpu,
     };
 
@@ -293,6 +341,7 @@ mod tests {
                 .strategy(),
             TpuStrategy::simulated().expect("cores").strategy(),
             PipelineStrategy::logical(3).expect("devices").strategy(),
+            ModelParallel::logical(3).expect("devices").strategy(),
         ];
         for strategy in all {
             let words = strategy.explain().to_plain();

@@ -9,7 +9,7 @@ use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
 
 /// An upper limit: more replicas on one device only fill its memory with copies.
-const MOST_REPLICAS: usize = 64;
+pub(super) const MOST_REPLICAS: usize = 64;
 
 /// A handle of a strategy with a replica per device. A clone is another handle of the same one. By default,
 /// gradients are summed on the first device ([`crate::CrossDeviceOps::Centralized`]).

@@ -7,7 +7,9 @@
 
 mod central_storage;
 mod explain;
+mod kind;
 mod mirrored;
+pub(crate) mod model_parallel;
 mod multi_worker;
 mod one_device;
 mod parameter_server;
@@ -28,7 +30,9 @@ use stratoscope_workers::{Precision, Team};
 
 pub use self::central_storage::CentralStorageStrategy;
 pub use self::explain::StepInWords;
+pub use self::kind::StrategyKind;
 pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
+pub use self::model_parallel::{DeviceMesh, LayoutMap, ModelParallel};
 pub use self::multi_worker::{
     MultiWorkerMirroredStrategy, build, cuda_device_of_worker, device_of_worker, start_workers_by,
 };
@@ -47,55 +51,6 @@ use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, LogicalDevice};
 use crate::origin::Origin;
 
-/// The strategies that exist, by type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StrategyKind {
-    /// Every variable once, on one device.
-    OneDevice,
-    /// A copy of every variable on each device, kept equal.
-    Mirrored,
-    /// Every variable once, on the first device; all devices compute.
-    CentralStorage,
-    /// Every variable once, on one parameter server, or split by rows over several where a [`Partitioner`] is given;
-    /// workers compute.
-    ParameterServer,
-    /// As mirrored, on the eight cores of a simulated TPU.
-    Tpu,
-    /// As mirrored, each replica in a process of its own.
-    MultiWorkerMirrored,
-    /// Every variable once, on the device whose stage has its layer; micro-batches go from device to device.
-    Pipeline,
-}
-
-impl StrategyKind {
-    /// The name of its type: `MirroredStrategy`.
-    pub fn type_name(self) -> &'static str {
-        match self {
-            Self::OneDevice => "OneDeviceStrategy",
-            Self::Mirrored => "MirroredStrategy",
-            Self::CentralStorage => "CentralStorageStrategy",
-            Self::ParameterServer => "ParameterServerStrategy",
-            Self::Tpu => "TpuStrategy",
-            Self::MultiWorkerMirrored => "MultiWorkerMirroredStrategy",
-            Self::Pipeline => "PipelineStrategy",
-        }
-    }
-
-    /// The name in messages: `mirrored`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OneDevice => "one_device",
-            Self::Mirrored => "mirrored",
-            Self::CentralStorage => "central_storage",
-            Self::ParameterServer => "parameter_server",
-            Self::Tpu => "tpu",
-            Self::MultiWorkerMirrored => "multi_worker_mirrored",
-            Self::Pipeline => "pipeline",
-        }
-    }
-}
-
 /// A strategy's number, unique in the process, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StrategyId(pub u64);
@@ -107,7 +62,7 @@ pub struct Strategy(Arc<Inner>);
 struct Inner {
     id: StrategyId,
     kind: StrategyKind,
-    /// Of a pipeline the stages.
+    /// Of a pipeline the stages, of model parallelism the devices with slices.
     replicas: Vec<LogicalDevice>,
     servers: Vec<LogicalDevice>,
     settings: Mutex<Settings>,
@@ -128,6 +83,8 @@ struct Settings {
     partitioner: Option<Partitioner>,
     shard: Option<Shard>,
     pipeline: pipeline::Chosen,
+    /// How `ModelParallel` cuts variables; none: as for BERT.
+    layout: Option<LayoutMap>,
 }
 
 /// Held by every handle besides the reference: while one exists, the strategy is live.
@@ -202,10 +159,11 @@ impl Strategy {
         format!("{}#{}", self.name(), self.0.id.0)
     }
 
-    /// One device per replica, in the order of the replicas. A pipeline is one replica, with its inputs on the first stage's.
+    /// One device per replica, in the order of the replicas. A pipeline is one replica, with its inputs on the first stage's; so
+    /// is a model whose layers are cut, with its inputs on the first device.
     pub fn replicas(&self) -> &[LogicalDevice] {
         match self.kind() {
-            StrategyKind::Pipeline => &self.0.replicas[..1],
+            StrategyKind::Pipeline | StrategyKind::ModelParallel => &self.0.replicas[..1],
             _ => &self.0.replicas,
         }
     }
@@ -216,7 +174,7 @@ impl Strategy {
     }
 
     /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them. Of a pipeline its
-    /// stages.
+    /// stages, of model parallelism all that have slices.
     pub fn devices(&self) -> Vec<LogicalDevice> {
         [self.0.replicas.as_slice(), self.servers()].concat()
     }
@@ -266,7 +224,8 @@ impl Strategy {
             | StrategyKind::MultiWorkerMirrored => true,
             StrategyKind::CentralStorage
             | StrategyKind::ParameterServer
-            | StrategyKind::Pipeline => false,
+            | StrategyKind::Pipeline
+            | StrategyKind::ModelParallel => false,
         }
     }
 
@@ -313,7 +272,7 @@ impl fmt::Debug for Strategy {
     message = "`{Self}` is not a strategy",
     note = "strategies are made by `MirroredStrategy::logical(2)?`, `MirroredStrategy::new()?`, `OneDeviceStrategy::new(cpu(0))?`, \
             `CentralStorageStrategy::logical(2)?`, `ParameterServerStrategy::logical(2, 1)?`, `TpuStrategy::simulated()?`, \
-            `MultiWorkerMirroredStrategy::workers(2)?` and `PipelineStrategy::logical(2)?`"
+            `MultiWorkerMirroredStrategy::workers(2)?`, `PipelineStrategy::logical(2)?` and `ModelParallel::logical(2)?`"
 )]
 pub trait AsStrategy {
     /// The strategy behind it.

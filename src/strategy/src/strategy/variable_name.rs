@@ -10,8 +10,9 @@ use stratoscope_diagnostics::UnnamedStrategy;
 use stratoscope_diagnostics::rules::StrategyName;
 
 use super::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, MultiWorkerMirroredStrategy,
-    OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy, REGISTRY, Strategy, TpuStrategy,
+    AsStrategy, CentralStorageStrategy, MirroredStrategy, ModelParallel,
+    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy,
+    REGISTRY, Strategy, TpuStrategy,
 };
 use crate::origin;
 
@@ -95,6 +96,7 @@ fn strategy_in(value: &dyn Any) -> Option<Strategy> {
         as_handle::<TpuStrategy>,
         as_handle::<MultiWorkerMirroredStrategy>,
         as_handle::<PipelineStrategy>,
+        as_handle::<ModelParallel>,
     ];
     handles.iter().find_map(|as_handle| as_handle(value))
 }

@@ -12,6 +12,9 @@ impl Strategy {
         if let Some(pipeline) = self.pipeline() {
             return format!("{devices}, {pipeline}");
         }
+        if !self.model_devices().is_empty() {
+            return format!("{devices}, slices of each layer on all of them");
+        }
         let Some(shard) = self.shard() else {
             return devices;
         };
@@ -47,7 +50,8 @@ impl Strategy {
             StrategyKind::OneDevice
             | StrategyKind::Mirrored
             | StrategyKind::CentralStorage
-            | StrategyKind::Pipeline => {}
+            | StrategyKind::Pipeline
+            | StrategyKind::ModelParallel => {}
         }
         let Some(first) = replicas.first() else {
             return "no device".to_owned();

@@ -60,6 +60,13 @@ macro_rules! of_a_checkpoint {
         fn can_recompute() -> bool {
             true
         }
+
+        fn attention_heads(&self) -> Option<usize> {
+            let heads = &self.bert.encoder.layer.first()?.attention.self_attention;
+            // ModernBERT's products have no bias, and its attention is not computed in slices.
+            heads.query.bias.as_ref()?;
+            Some(heads.heads())
+        }
     };
 }
 

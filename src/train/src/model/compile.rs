@@ -402,6 +402,9 @@ fn cut_variables(
     choice: &StrategyChoice,
 ) -> Option<Diagnostic> {
     let bound = state.step.replicas.strategy().cloned();
+    let is_sliced = bound
+        .as_ref()
+        .is_some_and(|it| !it.model_devices().is_empty());
     let (is_cut, shard) = match state.is_built() {
         true => (
             // In a pipeline each variable is whole on its stage.
@@ -419,21 +422,23 @@ fn cut_variables(
     if !is_cut || !optimizer.needs_whole_variables() {
         return None;
     }
-    let (method, who) = match shard {
-        Some(_) => ("shard", "replica updates"),
-        None => ("variable_partitioner", "server has"),
+    let (method, who, how) = match shard {
+        Some(_) => ("shard", "replica updates rows", "by rows"),
+        None if is_sliced => ("ModelParallel", "device has a slice", "by rows and columns"),
+        None => ("variable_partitioner", "server has rows", "by rows"),
     };
     let expects = format!(
-        "an optimizer that changes each element on its own, since the variables are cut by rows (`{method}`)"
+        "an optimizer that changes each element on its own, since the variables are cut {how} (`{method}`)"
     );
     let finding = problem::bad_value("compile", "optimizer", optimizer, expects)
         .why(format!(
-            "a step of `{}` needs sums over whole variables, and each {who} rows of them",
+            "a step of `{}` needs sums over whole variables, and each {who} of them",
             optimizer.name
         ))
-        .fix(format!(
-            "take `AdamW`, or make the strategy without `{method}`"
-        ));
+        .fix(match is_sliced {
+            true => "take `AdamW`, or build the model under another strategy".to_owned(),
+            false => format!("take `AdamW`, or make the strategy without `{method}`"),
+        });
     Some(finding)
 }
 

@@ -5,8 +5,9 @@ use std::any::{Any, TypeId};
 use stratoscope_bert::BertTokenizer;
 use stratoscope_data::{Dataset, Example};
 use stratoscope_strategy::{
-    AsStrategy, CentralStorageStrategy, LogicalDevice, MirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, PipelineStrategy, Strategy, TpuStrategy, VariableRecord,
+    AsStrategy, CentralStorageStrategy, LogicalDevice, MirroredStrategy, ModelParallel,
+    OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy, Strategy, TpuStrategy,
+    VariableRecord,
 };
 
 use crate::context::{Handle, RunContext};
@@ -124,7 +125,7 @@ fn of_strategy(value: &dyn Any) -> Option<Held> {
     }
     strategies!(
         Strategy MirroredStrategy CentralStorageStrategy ParameterServerStrategy OneDeviceStrategy TpuStrategy
-        PipelineStrategy
+        PipelineStrategy ModelParallel
     );
     None
 }

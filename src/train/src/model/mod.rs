@@ -37,7 +37,7 @@ use crate::context::RunContext;
 use crate::context::ledger::Ledger;
 use crate::context::mixed_precision::Policy;
 use crate::context::warnings::notice;
-use crate::network::{AnyNetwork, Files, Network, Task, check_stages};
+use crate::network::{AnyNetwork, Files, Network, Task, check_slices, check_stages};
 use crate::problem;
 use crate::report::held::Held;
 use crate::report::history::History;
@@ -79,7 +79,9 @@ impl Model {
         let entry = format!("{}, {origin}", files.model_name());
         let context = RunContext::current();
         let (made, policy) = (origin.clone(), Policy::of(&network));
-        check_stages(scope::current().as_ref(), &network, &*files)?;
+        let strategy = scope::current();
+        check_stages(strategy.as_ref(), &network, &*files)?;
+        check_slices(strategy.as_ref(), &network, &*files)?;
         let replicas = Replicas::place(network, &names, origin)?;
         policy.works_on(replicas.computing())?;
         let state = ModelState {

@@ -104,6 +104,11 @@ impl AnyNetwork {
         self.0.segment(segment, before, batch, mode, device)
     }
 
+    /// As [`Network::attention_heads`].
+    pub(crate) fn attention_heads(&self) -> Option<usize> {
+        self.0.attention_heads()
+    }
+
     /// As [`Network::blueprint`], with the files that belong to it.
     pub(crate) fn blueprint(&self, files: &dyn Files) -> Option<Blueprint> {
         self.0.blueprint(files)
@@ -204,6 +209,7 @@ trait Erased: Any + Send + fmt::Debug {
         mode: Mode,
         device: &Device,
     ) -> Option<Computed>;
+    fn attention_heads(&self) -> Option<usize>;
     fn blueprint(&self, files: &dyn Files) -> Option<Blueprint>;
     fn layer_rows(&self) -> Option<Vec<LayerRow>>;
     fn output_activation(&self) -> Option<Activation>;
@@ -303,6 +309,10 @@ impl<N: Network> Erased for N {
         device: &Device,
     ) -> Option<Computed> {
         Network::segment(self, segment, before, batch, mode, device)
+    }
+
+    fn attention_heads(&self) -> Option<usize> {
+        Network::attention_heads(self)
     }
 
     fn blueprint(&self, files: &dyn Files) -> Option<Blueprint> {

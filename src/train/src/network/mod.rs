@@ -51,6 +51,7 @@ mod activation;
 mod blueprint;
 mod by_rank;
 mod erased;
+mod in_slices;
 mod in_stages;
 pub(crate) mod made;
 mod no_tokenizer;
@@ -72,6 +73,7 @@ use crate::report::summary::LayerRow;
 pub use activation::{Activation, IntoActivation};
 pub use blueprint::Blueprint;
 pub(crate) use erased::AnyNetwork;
+pub(crate) use in_slices::check_slices;
 pub use in_stages::InStages;
 pub(crate) use in_stages::{Head, check_stages};
 pub(crate) use no_tokenizer::NoTokenizer;
@@ -169,6 +171,12 @@ pub trait Network: Module + 'static {
         _mode: Mode,
         _device: &Device,
     ) -> Option<Computed> {
+        None
+    }
+
+    /// How many attention heads each of its encoder layers has, for a network whose layers are those of BERT, computed by
+    /// `stratoscope_bert`: then `ModelParallel` can cut them. `None`: they cannot be computed in slices.
+    fn attention_heads(&self) -> Option<usize> {
         None
     }
 

@@ -11,7 +11,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 
 use crate::arguments::StrategyChoice;
-use crate::network::{AnyNetwork, Input, check_stages};
+use crate::network::{AnyNetwork, Input, check_slices, check_stages};
 use crate::run::state::ModelState;
 use crate::step::gradients::ByHand;
 use crate::step::{StepState, gathered_in_parts};
@@ -85,6 +85,7 @@ impl ModelState {
     pub(crate) fn exchange_network(&mut self, network: AnyNetwork, origin: Origin) -> Result<()> {
         let strategy = self.step.replicas.strategy().cloned();
         check_stages(strategy.as_ref(), &network, &*self.files)?;
+        check_slices(strategy.as_ref(), &network, &*self.files)?;
         let mut replicas = placed(network, strategy, origin)?;
         replicas.keep_origins(self.step.replicas.records());
         self.step = StepState::new(replicas, self.step.policy);
@@ -102,6 +103,7 @@ impl ModelState {
         origin: Origin,
     ) -> Result<()> {
         check_stages(strategy.as_ref(), &network, &*self.files)?;
+        check_slices(strategy.as_ref(), &network, &*self.files)?;
         let replicas = placed(network, strategy, origin)?;
         self.step.policy.works_on(replicas.computing())?;
         self.step.replicas = gathered_in_parts(replicas);

@@ -15,6 +15,7 @@ use stratoscope_strategy::{ReplicaId, Replicas};
 use super::accumulated::Accumulated;
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
+use super::slices;
 use super::timed::{PassSize, PassTimer};
 use crate::arguments::class_weight::{ClassWeights, weighted_sum};
 use crate::loss::{Loss, own};
@@ -112,6 +113,10 @@ pub(super) fn forward_backward_of(
     let (alone, loss) = (replicas.len() == 1, pass.loss);
     let in_parts = replicas.gathers_in_parts();
     let shards = in_parts.then(|| Shards(Arc::new(replicas.pieces())));
+    // Changes of what layers put out are made in whole layers.
+    let is_whole = pass.activations.is_none();
+    let sliced = is_whole.then(|| slices::slices(replicas)).flatten();
+    let in_slices = sliced.is_some();
     let work =
         move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, share, accumulated)| {
             let (part, share): (Option<Batch>, usize) = (part, share);
@@ -129,7 +134,7 @@ pub(super) fn forward_backward_of(
                 shards: shards.clone(),
                 alone,
             };
-            let run = || own.run(&mut accumulated, &stop);
+            let run = || slices::during(sliced.as_ref(), || own.run(&mut accumulated, &stop));
             let timed = || match &pass.timer {
                 Some(timer) => timer.during(index, PassSize::of(slice::from_ref(&part)), run),
                 None => run(),
@@ -147,6 +152,7 @@ pub(super) fn forward_backward_of(
     let inputs = inputs.collect();
     let computed = || match in_parts {
         true => replicas.compute_in_parts(inputs, work),
+        false if in_slices => replicas.compute_in_slices(inputs, work),
         false => replicas.compute_each_replica(inputs, work),
     };
     let done = guarded(replicas.devices(), false, computed)?;

@@ -15,7 +15,7 @@ use crate::context::interrupt;
 use crate::loss::{Loss, own};
 use crate::network::AnyNetwork;
 use crate::step::failures::{failed, guarded};
-use crate::step::pipeline;
+use crate::step::{pipeline, slices};
 
 /// Batches that are prepared ahead of the one that is computed.
 pub(crate) const PREFETCHED: usize = 2;
@@ -69,9 +69,12 @@ pub(crate) fn forward(
         .iter()
         .map(|device| device.burn.clone())
         .collect();
+    let sliced = slices::slices(replicas);
+    let in_slices = sliced.is_some();
     let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
         let part = part?;
         let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
+        let forward = || slices::during(sliced.as_ref(), forward);
         let logits = stop.during(|| precision.during(forward));
         if stop.is_given_up() {
             return None;
@@ -79,7 +82,10 @@ pub(crate) fn forward(
         Some(measured(&part, logits, loss).map(|outputs| (part, outputs)))
     };
     let inputs = batch.split(replicas.len());
-    let computed = || replicas.for_each_replica(inputs, work);
+    let computed = || match in_slices {
+        true => replicas.compute_in_slices(inputs, work),
+        false => replicas.for_each_replica(inputs, work),
+    };
     let done = guarded(replicas.devices(), false, computed)?;
     loss.map_or(Ok(()), own::failure)?;
     if given_up.is_given_up() {

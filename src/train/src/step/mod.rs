@@ -9,7 +9,8 @@
 //! 3. `loss_scale`: under `mixed_float16`, a step whose gradients overflowed is skipped.
 //! 4. `update`: clipping, the optimizer's rule, the moments.
 //!
-//! In a pipeline, `pipeline` computes 1 through the stages, each on its device.
+//! In a pipeline, `pipeline` computes 1 through the stages, each on its device. `slices` gives 1 the slices of layers that several
+//! devices compute together.
 //!
 //! Where replicas are processes of their own, `workers` gives them their parts of 1, 2 and 4.
 //!
@@ -33,6 +34,7 @@ pub mod precision;
 pub(crate) mod preview;
 pub(crate) mod ratio;
 mod saved;
+mod slices;
 mod state;
 pub(crate) mod timed;
 pub(crate) mod traced;

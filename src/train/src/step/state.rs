@@ -6,6 +6,7 @@ use std::sync::Arc;
 use burn::module::ParamId;
 use burn::optim::GradientsParams;
 use stratoscope_bert::ops::Stop;
+use stratoscope_bert::parallel::computed_in_slices;
 use stratoscope_bert::recompute::parameters_of_parts;
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
@@ -198,8 +199,15 @@ pub(crate) struct StepRecorded {
 }
 
 /// Replicas that divide the weights among them gather those of a layer when it computes, where the network can compute its
-/// layers one by one.
+/// layers one by one. Devices with slices of the layers compute with them, where all of a layer is cut as it has to be.
 pub(crate) fn gathered_in_parts(mut replicas: Replicas<AnyNetwork>) -> Replicas<AnyNetwork> {
+    if !replicas.sliced_over().is_empty() {
+        let cut = replicas.records().iter().filter(|it| !it.rows.is_empty());
+        let axes = cut.map(|record| (record.param, record.axis)).collect();
+        let parts = computed_in_slices(replicas.structure(), &axes);
+        replicas.gather_in_parts(parts);
+        return replicas;
+    }
     if replicas.structure().can_recompute() {
         let parts = parameters_of_parts(replicas.structure());
         replicas.gather_in_parts(parts);

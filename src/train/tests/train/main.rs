@@ -28,6 +28,7 @@ mod look;
 mod lora;
 mod masked_lm;
 mod mixed_precision;
+mod model_parallel;
 mod modern_bert;
 mod multi_label;
 mod multiple_choice;

@@ -142,3 +142,44 @@ fn self_attention_agrees() {
         }
     }
 }
+
+/// Some heads of a layer, in either form: what they are among all, since a mask depends on the number of a head in the layer.
+#[test]
+fn some_heads_are_what_they_are_among_all() {
+    for [batch, sequence, heads, size] in [[3, 5, 6, 4], [2, 70, 4, 8]] {
+        let all: Vec<Tensor<3>> = (1..=3)
+            .map(|salt| values([batch, sequence, heads * size], salt))
+            .collect();
+        let mask = ragged(batch, sequence);
+        let dropout = Some((RATE, KEY));
+        let whole = |form: bool| {
+            let [q, k, v] = [0, 1, 2].map(|index| all[index].clone());
+            let dropped = Mask::new(RATE, KEY);
+            match form {
+                true => attention(q, k, v, heads, mask.clone(), dropout),
+                false => portable::attention(q, k, v, heads, mask.clone(), dropped),
+            }
+        };
+        for (first, count) in [(0, 2), (1, 3), (heads - 1, 1)] {
+            let own = Heads {
+                count,
+                first,
+                of: heads,
+            };
+            let part = |x: Tensor<3>| x.narrow(2, first * size, count * size);
+            let cut = || [0, 1, 2].map(|index| part(all[index].clone()));
+            let [q, k, v] = cut();
+            let fused = attention(q, k, v, own, mask.clone(), dropout);
+            assert_close("fused", &numbers(fused), &numbers(part(whole(true))), 1e-6);
+            let [q, k, v] = cut();
+            let dropped = Mask::new(RATE, KEY).map(|mask| mask.of_heads(own));
+            let found = portable::attention(q, k, v, count, mask.clone(), dropped);
+            assert_close(
+                "portable",
+                &numbers(found),
+                &numbers(part(whole(false))),
+                1e-6,
+            );
+        }
+    }
+}

@@ -121,6 +121,15 @@ impl Inputs<'_> {
     fn tokens(&self, d: Dimensions, sequence: usize) -> &[f32] {
         &self.mask[sequence * d.sequence..(sequence + 1) * d.sequence]
     }
+
+    /// The number of the first probability of query position `start`, of all in the batch.
+    fn first(&self, d: Dimensions, (sequence, head): (usize, usize), start: usize) -> usize {
+        let number = match self.dropped {
+            Some(mask) => mask.number_of_head(sequence, head, d.heads),
+            None => sequence * d.heads + head,
+        };
+        (number * d.sequence + start) * d.sequence
+    }
 }
 
 /// The keys of a query, 1 = attended to: without a window the tokens themselves, else those within it, in `scratch`.
@@ -280,7 +289,7 @@ pub(in crate::ops) fn forward(inputs: Inputs, d: Dimensions) -> (Vec<f32>, Vec<f
                 let queries = inputs.query.head(d, item, head, &block);
                 let mut into = MatrixMut::over(scores, block.len(), reach.len());
                 product(scale_of_scores, queries, keys, &mut into);
-                let first = ((item * d.heads + head) * sequence + block.start) * sequence;
+                let first = inputs.first(d, (item, head), block.start);
                 let numbered = scores.chunks_exact_mut(reach.len()).enumerate();
                 for ((index, row), statistics) in
                     numbered.zip(statistics[2 * block.start..].chunks_exact_mut(2))

@@ -45,6 +45,8 @@ pub(in crate::placement) enum Cell {
         odd: bool,
         /// The rows that are here, for a sharded variable.
         rows: Option<Range<usize>>,
+        /// What `rows` counts: 0 for rows, 1 for columns.
+        axis: usize,
         /// The rows that this device updates, where replicas divide the update.
         updated: Option<Range<usize>>,
     },
@@ -68,8 +70,10 @@ impl Cell {
             Self::Elsewhere => "–".to_owned(),
             // A shard has no other copy to compare with, so its rows say more than its checksum.
             Self::Copy {
-                rows: Some(rows), ..
-            } => in_words(rows),
+                rows: Some(rows),
+                axis,
+                ..
+            } => in_words(rows, *axis),
             Self::Copy { checksum, odd, .. } => match odd {
                 true => format!("≠{}", checksum.short()),
                 false => checksum.short(),
@@ -102,11 +106,12 @@ impl Cell {
                 checksum,
                 odd,
                 rows,
+                axis,
                 updated,
                 ..
             } => {
                 let what = match rows {
-                    Some(rows) => format!("{}, checksum", in_words(rows)),
+                    Some(rows) => format!("{}, checksum", in_words(rows, *axis)),
                     None => "checksum".to_owned(),
                 };
                 let differs = if *odd {
@@ -116,7 +121,7 @@ impl Cell {
                 };
                 let updates = match updated {
                     Some(rows) if rows.is_empty() => "; others update it".to_owned(),
-                    Some(rows) => format!("; updates {}", in_words(rows)),
+                    Some(rows) => format!("; updates {}", in_words(rows, 0)),
                     None => String::new(),
                 };
                 format!("{what} {checksum}{differs}{updates}")
@@ -127,7 +132,7 @@ impl Cell {
                 piece,
                 ..
             } => match (odd, piece) {
-                (0, true) => format!("rows of {}", text::count(*variables, "variable")),
+                (0, true) => format!("parts of {}", text::count(*variables, "variable")),
                 (0, false) => text::count(*variables, "variable"),
                 (odd, _) => {
                     format!("{odd} of {variables} copies differ from those of most replicas")
@@ -137,10 +142,11 @@ impl Cell {
     }
 }
 
-/// `rows 0–95`, counted from 0, the last one included; `row 4`.
-fn in_words(rows: &Range<usize>) -> String {
+/// `rows 0–95`, counted from 0, the last one included; `row 4`; `columns 0–95`.
+fn in_words(rows: &Range<usize>, axis: usize) -> String {
+    let what = if axis == 0 { "row" } else { "column" };
     match rows.len() {
-        1 => format!("row {}", rows.start),
-        _ => format!("rows {}–{}", rows.start, rows.end.saturating_sub(1)),
+        1 => format!("{what} {}", rows.start),
+        _ => format!("{what}s {}–{}", rows.start, rows.end.saturating_sub(1)),
     }
 }

@@ -30,9 +30,10 @@ pub(super) fn devices(report: &PlacementReport) -> Vec<DeviceLine<'_>> {
         parts.extend(report.shown_activations().map(|_| totals.activations));
         lines.push(DeviceLine {
             column,
-            role: match (column.replica, column.server, column.stage) {
+            role: match (column.replica, column.server, column.stage.or(column.slice)) {
                 (Some(replica), ..) => format!("replica {replica}"),
                 (None, Some(server), _) => format!("server {server}"),
+                (None, None, Some(slice)) if column.slice.is_some() => format!("slice {slice}"),
                 (None, None, Some(stage)) => format!("stage {stage}"),
                 (None, None, None) if report.strategy.is_some() => "not in the strategy".to_owned(),
                 (None, None, None) => String::new(),
@@ -80,6 +81,7 @@ pub(super) fn reality(devices: &[DeviceColumn]) -> Vec<String> {
 
 pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
     let mut kinds: Vec<KindLine> = Vec::new();
+    let is_sliced = report.devices.iter().any(|it| it.slice.is_some());
     for row in &report.variables {
         let title = kind(row);
         let known = kinds.iter().position(|kind| kind.title == title);
@@ -87,10 +89,10 @@ pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
             kinds.push(KindLine {
                 title,
                 variables: 0,
-                meaning: if row.outside {
-                    OUTSIDE
-                } else {
-                    meaning(row.kind)
+                meaning: match row.kind {
+                    _ if row.outside => OUTSIDE,
+                    VariableKind::Sharded if is_sliced => SLICES,
+                    kind => meaning(kind),
                 },
                 why: Vec::new(),
             });
@@ -106,6 +108,8 @@ pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
 }
 
 const OUTSIDE: &str = "not made under the strategy, so its other replicas have no copy";
+
+const SLICES: &str = "a slice of rows or columns on each device, with its moments; a layer is computed by all of them, each with its slice";
 
 /// What a kind means, in one sentence.
 fn meaning(kind: VariableKind) -> &'static str {

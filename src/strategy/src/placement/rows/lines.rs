@@ -43,6 +43,7 @@ pub(super) fn line(
             proved: row.copies.len() > 1 && row.must_be_equal() && !row.is_unequal(),
             odd: row.is_unequal() && usual != Some(copy.checksum),
             rows: copy.rows.clone(),
+            axis: copy.axis,
             updated: copy.updated.clone(),
         },
     };

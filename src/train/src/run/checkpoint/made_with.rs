@@ -128,6 +128,10 @@ fn strategy(state: &ModelState) -> String {
                 let stages = it.stages;
                 format!(", {stages} stages, {} micro-batches", it.micro_batches)
             });
+            let slices = match strategy.model_devices().len() {
+                0 => String::new(),
+                count => format!(", slices on {count} devices"),
+            };
             format!(
                 "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}{}{}",
                 strategy.name(),
@@ -136,7 +140,7 @@ fn strategy(state: &ModelState) -> String {
                 strategy.cross_device_ops(),
                 strategy.variable_partitioner(),
                 shard.unwrap_or_default(),
-                pipeline.unwrap_or_default(),
+                pipeline.unwrap_or_default() + &slices,
             )
         }
     }

@@ -172,7 +172,7 @@ impl Task<'_> {
     ) {
         let sequence = self.d.sequence;
         let tokens = self.inputs.tokens(self.d, self.item);
-        let first = ((self.item * self.d.heads + self.head) * sequence + start) * sequence;
+        let first = self.inputs.first(self.d, (self.item, self.head), start);
         let rows = p
             .chunks_exact_mut(reach.len())
             .zip(dp.chunks_exact_mut(reach.len()));

@@ -319,7 +319,12 @@ impl Task<'_> {
 
     /// The number of the first probability of query position `start`, of all in the batch.
     fn first(&self, start: usize) -> usize {
-        ((self.item * self.d.heads + self.head) * self.d.sequence + start) * self.d.sequence
+        let heads = self.d.heads;
+        let number = match self.inputs.dropped {
+            Some(mask) => mask.number_of_head(self.item, self.head, heads),
+            None => self.item * heads + self.head,
+        };
+        (number * self.d.sequence + start) * self.d.sequence
     }
 }
 
