@@ -53,6 +53,14 @@ impl EncoderLayer {
         }
     }
 
+    /// How many attention heads it has, where several devices can compute them in slices: ModernBERT's cannot be.
+    pub fn heads_in_slices(&self) -> Option<usize> {
+        match self {
+            Self::PostNorm(layer) => Some(layer.attention.self_attention.heads()),
+            Self::PreNorm(_) => None,
+        }
+    }
+
     /// # Shapes
     /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, S, H]
     pub fn forward(&self, hidden_states: Tensor<3>, mask: Tensor<2>, mode: Mode) -> Tensor<3> {

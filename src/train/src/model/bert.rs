@@ -62,10 +62,7 @@ macro_rules! of_a_checkpoint {
         }
 
         fn attention_heads(&self) -> Option<usize> {
-            let heads = &self.bert.encoder.layer.first()?.attention.self_attention;
-            // ModernBERT's products have no bias, and its attention is not computed in slices.
-            heads.query.bias.as_ref()?;
-            Some(heads.heads())
+            self.bert.encoder.layer.first()?.heads_in_slices()
         }
     };
 }
