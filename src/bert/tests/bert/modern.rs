@@ -70,7 +70,7 @@ fn compare_tokens(name: &str, found: Tensor<3>, case: &Case) {
 fn compare_gradients<N: BertNetwork>(network: &N, gradients: &GradientsParams, case: &Case) {
     let mut compared = 0;
     for parameter in named_parameters(network) {
-        let name = format!("grad.{}", in_file::<N>(&parameter.name));
+        let name = format!("grad.{}", in_file(&parameter.name));
         let data = gradient(network, gradients, &parameter.name);
         let data = data.unwrap_or_else(|| panic!("{name}: no gradient"));
         assert_eq!(data.shape().as_slice(), case.shape(&name), "{name}");
@@ -96,7 +96,7 @@ fn compare_gradients<N: BertNetwork>(network: &N, gradients: &GradientsParams, c
 }
 
 /// The name of a parameter in the file, where a saved copy has it.
-fn in_file<N: BertNetwork>(parameter: &str) -> String {
+fn in_file(parameter: &str) -> String {
     let names = [
         ("embeddings.word_embeddings", "embeddings.tok_embeddings"),
         ("embeddings.LayerNorm", "embeddings.norm"),
