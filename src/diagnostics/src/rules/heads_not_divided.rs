@@ -40,7 +40,7 @@ impl Rule for HeadsNotDivided {
               each layer sends more than it would without any cut.",
         bad: "let parallel = ModelParallel::logical(8)?;\n\
               scope!(parallel, {\n    \
-                  let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?; // 12 heads\n\
+                  let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;\n\
               });",
         good: "let parallel = ModelParallel::logical(4)?;\n\
                scope!(parallel, {\n    \

@@ -1,8 +1,7 @@
 //! BERT's networks as models: loading, saving, and what training asks of them.
 
-use std::path::Path;
-
 use burn::tensor::{Device, Tensor};
+use std::path::Path;
 use stratoscope_bert::checkpoint::AdapterFolder;
 use stratoscope_bert::{
     BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
@@ -21,8 +20,7 @@ use crate::model::{Model, ModelOf};
 use crate::network::{Files, Network, StepShape, Task};
 use crate::report::memory_plan::StepMemory;
 
-/// What is the same for BERT with any head: its parameters are those of a checkpoint, which it is saved as, its outputs are
-/// logits or numbers, and each encoder layer is a part that can be recomputed.
+/// What is the same for BERT with any head: it is saved as a checkpoint, and each encoder layer can be recomputed.
 macro_rules! of_a_checkpoint {
     () => {
         fn parameters(&self) -> Vec<stratoscope_bert::NamedParameter> {

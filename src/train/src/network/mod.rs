@@ -55,6 +55,7 @@ mod in_slices;
 mod in_stages;
 pub(crate) mod made;
 mod no_tokenizer;
+mod outputs;
 mod task;
 
 use std::any::Any;
@@ -77,6 +78,7 @@ pub(crate) use in_slices::check_slices;
 pub use in_stages::InStages;
 pub(crate) use in_stages::{Head, check_stages};
 pub(crate) use no_tokenizer::NoTokenizer;
+pub use outputs::Outputs;
 pub use task::Task;
 
 /// A network whose last layer has one output per label, or one output for a regression.
@@ -399,60 +401,5 @@ impl dyn Files {
 impl Clone for Box<dyn Files> {
     fn clone(&self) -> Self {
         (**self).boxed()
-    }
-}
-
-/// What belongs to a network that takes numbers: what it is called, and its outputs.
-#[derive(Clone, Debug)]
-pub struct Outputs {
-    name: &'static str,
-    labels: Vec<String>,
-    binary_labels: Option<[String; 2]>,
-}
-
-impl Outputs {
-    /// For a network that users call `name`, with this many outputs: 1 predicts a number, or
-    /// decides between two classes; more are classes.
-    pub fn new(name: &'static str, outputs: usize) -> Self {
-        let label = |index| format!("LABEL_{index}");
-        Self {
-            name,
-            labels: (0..outputs.max(1)).map(label).collect(),
-            binary_labels: None,
-        }
-    }
-}
-
-impl Files for Outputs {
-    fn model_name(&self) -> &'static str {
-        self.name
-    }
-
-    fn takes(&self) -> Input {
-        Input::Features
-    }
-
-    fn tokenizer(&self) -> &dyn Tokenize {
-        &NoTokenizer
-    }
-
-    fn label_names(&self) -> &[String] {
-        &self.labels
-    }
-
-    fn set_label_names(&mut self, labels: Vec<String>) {
-        self.labels = labels;
-    }
-
-    fn binary_labels(&self) -> Option<&[String; 2]> {
-        self.binary_labels.as_ref()
-    }
-
-    fn set_binary_labels(&mut self, binary_labels: Option<[String; 2]>) {
-        self.binary_labels = binary_labels;
-    }
-
-    fn max_positions(&self) -> usize {
-        usize::MAX
     }
 }
