@@ -227,7 +227,7 @@ fn sentences_say_what_the_rows_say() {
     }
 }
 
-/// Rules about `keras.distribution`, which cuts variables on JAX only: the tables are of TensorFlow.
+/// Rules about `keras.distribution`, which cuts variables on JAX alone: the tables are of TensorFlow.
 const ON_JAX_ALONE: [&str; 3] = ["SC0625", "SC0626", "SC0628"];
 
 /// Pages quote the table, and the sources of the rules have no sentence about TensorFlow of their own.

@@ -50,9 +50,7 @@ impl Rule for UnknownIdentifier {
                 diagnostic.suggest_edit_of_span(name, self.place.clone(), format!("\"{name}\""));
         }
         if self.similar.is_empty() {
-            diagnostic = diagnostic.fix(format!(
-                "take one from the list, or pass a value of a custom type"
-            ));
+            diagnostic = diagnostic.fix("take one from the list, or pass a value of a custom type");
         }
         let diagnostic = diagnostic.arguments(self.arguments.clone());
         let case = match kind.as_str() {
