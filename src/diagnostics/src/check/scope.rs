@@ -28,6 +28,10 @@ fn is_block(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
+fn is_comma(tree: &TokenTree) -> bool {
+    matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',')
+}
+
 /// What is wrong with `scope!` and this group, if something is; `rest` follows it.
 pub(super) fn misplaced(
     text: &str,
@@ -36,8 +40,6 @@ pub(super) fn misplaced(
     rest: &[TokenTree],
 ) -> Option<Misplaced> {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-    let is_comma =
-        |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
     if group.delimiter() != Delimiter::Parenthesis {
         return None;
     }
@@ -95,8 +97,6 @@ fn without_braces(
     value: &[TokenTree],
 ) -> Option<Misplaced> {
     let (first, last) = (value.first()?, value.last()?);
-    let is_comma =
-        |tree: &TokenTree| matches!(tree, TokenTree::Punct(sign) if sign.as_char() == ',');
     let is_closure = matches!(first, TokenTree::Punct(sign) if sign.as_char() == '|');
     if is_block(last) || is_closure || value.iter().any(is_comma) || strategy.is_empty() {
         return None;

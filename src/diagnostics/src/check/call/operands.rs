@@ -183,32 +183,33 @@ impl Checker<'_> {
         let Some(model) = call.operands.last() else {
             return;
         };
-        let held_out = self.held_out().filter(|_| call.name == "evaluate");
-        let data = held_out.or_else(|| self.only_one(Kind::Dataset).map(str::to_owned));
-        let data = data.unwrap_or_else(|| "train".to_owned());
-        if let Some(fix) = self.named_data() {
-            let facts = WrongOperands {
-                message: format!(
-                    "`{}!` takes the dataset as its second operand, without a name",
-                    call.name
-                ),
-                place: Place::Span(call.name_span),
-                label: "no operand for the data".to_owned(),
+        let (message, label, fix) = match self.named_data() {
+            Some(fix) => (
+                "takes the dataset as its second operand, without a name",
+                "no operand for the data",
                 fix,
-                arguments: Vec::new(),
-            };
-            self.found(Vec::new(), facts.diagnostic());
-            return;
-        }
+            ),
+            None => {
+                let held_out = self.held_out().filter(|_| call.name == "evaluate");
+                let data = held_out.or_else(|| self.only_one(Kind::Dataset).map(str::to_owned));
+                let data = data.unwrap_or_else(|| "train".to_owned());
+                let fix = Fix {
+                    kind: crate::FixKind::Change,
+                    title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
+                    edits: vec![insert(model.span.end, format!(", {data}"))],
+                };
+                (
+                    "needs the dataset as its second operand",
+                    "no data here",
+                    fix,
+                )
+            }
+        };
         let facts = WrongOperands {
-            message: format!("`{}!` needs the dataset as its second operand", call.name),
+            message: format!("`{}!` {message}", call.name),
             place: Place::Span(call.name_span),
-            label: "no data here".to_owned(),
-            fix: Fix {
-                kind: crate::FixKind::Change,
-                title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
-                edits: vec![insert(model.span.end, format!(", {data}"))],
-            },
+            label: label.to_owned(),
+            fix,
             arguments: Vec::new(),
         };
         self.found(Vec::new(), facts.diagnostic());

@@ -5,7 +5,8 @@
 //! value, `save(..)` with any, `len("")` and `abs(1)` with one that is written out), an index (`history[_]`), an assignment
 //! (`trainable = false`), `for` and `*`; the first row that has the most exact form of a usage is taken. What is written has
 //! places for the parts of the usage (`fill.rs`). With `~` before it or `…` in it, it is shown and not put into the cell, as is
-//! a magic. An empty text: there is nothing of the kind.
+//! a magic. An empty text: there is nothing of the kind. Behind `in ` a form is what a `for` goes over, behind `data ` what stands
+//! where `fit!` and others take the data set.
 
 mod by_type;
 mod fill;
@@ -85,7 +86,7 @@ pub(super) fn answer(
     let is_loop = iterated(found, span).is_some();
     let (form, habit) = match subject {
         Subject::Of(habits) if is_loop => (loop_form(&usage), row(habits, &usage.name)?),
-        Subject::Of(habits) | Subject::Alone(habits) => match matching(habits, &usage) {
+        Subject::Of(habits) | Subject::Alone(habits) => match matching(habits, &usage, text) {
             Some(found) => found,
             None if matches!(subject, Subject::Alone(_)) => {
                 return mathematics(&parts, context);
@@ -94,13 +95,6 @@ pub(super) fn answer(
         },
         Subject::Module => return of_module(&parts, context),
     };
-    if subject == Subject::Of(of_data::DATASET)
-        && habit.1.starts_with("{it}.examples.iter()")
-        && is_data_of_a_call(text, usage.named.start)
-    {
-        let reason = "the data set has the labels, too";
-        return Some(finding(&parts, &form, "{it}", reason, Some(context)));
-    }
     // What is no name would be computed twice.
     let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
     let written = if is_twice {
@@ -345,11 +339,14 @@ fn row(habits: &'static [Habit], form: &str) -> Option<&'static Habit> {
 }
 
 /// The row for the most exact form of a usage.
-fn matching(habits: &'static [Habit], usage: &Usage) -> Option<(Form, &'static Habit)> {
+fn matching(habits: &'static [Habit], usage: &Usage, text: &str) -> Option<(Form, &'static Habit)> {
     let prefix = if usage.path.is_empty() { "" } else { "::" };
+    let is_data = is_data_of_a_call(text, usage.named.start);
     usage.forms().into_iter().find_map(|form| {
         let of_loop = || row(habits, &format!("in {}", form.text)).filter(|_| usage.is_iterated);
-        let habit = of_loop().or_else(|| row(habits, &format!("{prefix}{}", form.text)))?;
+        let of_data = || row(habits, &format!("data {}", form.text)).filter(|_| is_data);
+        let habit = of_loop().or_else(of_data);
+        let habit = habit.or_else(|| row(habits, &format!("{prefix}{}", form.text)))?;
         Some((form, habit))
     })
 }

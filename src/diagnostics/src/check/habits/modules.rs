@@ -42,7 +42,7 @@ pub(super) fn of_module(parts: &Parts<'_>, context: &CellContext) -> Option<Diag
         path: Vec::new(),
         ..usage.clone()
     };
-    if let Some((form, habit)) = matching(module.habits, &alone) {
+    if let Some((form, habit)) = matching(module.habits, &alone, parts.text) {
         return Some(finding(parts, &form, habit.1, habit.2, Some(context)));
     }
     if let Some(found) = mathematics(parts, context) {

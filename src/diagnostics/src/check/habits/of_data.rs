@@ -9,6 +9,15 @@ pub(super) const DATASET: &[Habit] = &[
         "a list of texts or of rows of numbers, and a list of their labels",
     ),
     Habit(
+        "data iter() | data into_iter() | data as_numpy_iterator() | data iterrows() | data itertuples() | \
+           data enumerate() | data [\"label\"] | data [\"labels\"] | data [\"target\"] | data [\"y\"] | data labels | \
+           data y | data targets | data target | data label | data labels() | data label() | data get_labels() | \
+           data [\"text\"] | data [\"sentence\"] | data [\"review\"] | data texts | data text | data sentences | \
+           data x | data X | data inputs | data features[_] | data values",
+        "{it}",
+        "the data set has the labels, too",
+    ),
+    Habit(
         "in batch(_)",
         "{it}.examples.chunks({0})",
         "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size = {0}`; `chunks` goes through the examples in parts",

@@ -79,12 +79,7 @@ fn in_a_cell(slip: &Slip, name: &str) -> Option<Answer> {
         ),
         edit(end, end, format!("\nlet {name} = {name}.get();")),
     ];
-    Some(Answer {
-        message: None,
-        edits,
-        title: Some(format!(
-            "count in a `std::cell::Cell`: `{name}.set({name}.get() {sign} {right})`"
-        )),
-        why: None,
-    })
+    Some(Answer::of(edits).titled(format!(
+        "count in a `std::cell::Cell`: `{name}.set({name}.get() {sign} {right})`"
+    )))
 }

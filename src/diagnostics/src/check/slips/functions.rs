@@ -159,13 +159,10 @@ fn no_value(slip: &Slip) -> Option<Answer> {
             value,
             Expr::Return(_) | Expr::Assign(_) | Expr::ForLoop(_) | Expr::While(_)
         );
-        (is_in(slip.span, returns) && is_value).then(|| Answer {
-            edits: vec![edit(at.start, at.end, "")],
-            title: Some("leave out the last `;`".to_owned()),
-            why: Some(
-                "the last value of a function is what it returns, unless a `;` follows".to_owned(),
-            ),
-            message: None,
+        (is_in(slip.span, returns) && is_value).then(|| {
+            Answer::of(vec![edit(at.start, at.end, "")])
+                .titled("leave out the last `;`")
+                .why("the last value of a function is what it returns, unless a `;` follows")
         })
     })
 }

@@ -34,12 +34,7 @@ fn without_derive(slip: &Slip) -> Option<Answer> {
     };
     let edits: Vec<Edit> = derived(slip, of_type, wanted).into_iter().collect();
     let title = format!("give it the trait: `#[derive({wanted})]` above `{of_type}`");
-    Some(Answer {
-        message: None,
-        edits,
-        title: Some(title),
-        why: None,
-    })
+    Some(Answer::of(edits).titled(title))
 }
 
 /// The `derive` of a type of the cell that lacks it; `None` for any other type.
@@ -80,18 +75,14 @@ fn without_arm(slip: &Slip) -> Option<Answer> {
     } else {
         " ".to_owned()
     };
-    Some(Answer {
-        message: None,
-        edits: vec![insert(
-            end,
-            format!("{comma}{gap}_ => todo!(\"all other values\"),"),
-        )],
-        title: Some("add an arm for all other values: `_ => …`".to_owned()),
-        why: Some(
-            "a `match` has an arm for each value that there may be; `_` stands for all others"
-                .to_owned(),
-        ),
-    })
+    let arm = format!("{comma}{gap}_ => todo!(\"all other values\"),");
+    Some(
+        Answer::of(vec![insert(end, arm)])
+            .titled("add an arm for all other values: `_ => …`")
+            .why(
+                "a `match` has an arm for each value that there may be; `_` stands for all others",
+            ),
+    )
 }
 
 /// `HashMap::new()` without its import, and without the `mut` that filling it needs.
@@ -126,13 +117,8 @@ fn collection(slip: &Slip) -> Option<Answer> {
     };
     let mut edits = import.edits.clone();
     edits.push(mutable);
-    Some(Answer {
-        message: None,
-        edits,
-        title: Some(format!(
-            "{}, and `let mut {name}`, since it is filled",
-            import.title
-        )),
-        why: None,
-    })
+    Some(Answer::of(edits).titled(format!(
+        "{}, and `let mut {name}`, since it is filled",
+        import.title
+    )))
 }

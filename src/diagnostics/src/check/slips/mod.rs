@@ -35,6 +35,7 @@ struct Slip<'a> {
 }
 
 /// A fix of ours: its edits, empty for a fix in words, and its title where the edits do not show it.
+#[derive(Default)]
 struct Answer {
     edits: Vec<Edit>,
     title: Option<String>,
@@ -48,24 +49,17 @@ impl Answer {
     fn of(edits: Vec<Edit>) -> Self {
         Self {
             edits,
-            title: None,
-            why: None,
-            message: None,
+            ..Self::default()
         }
     }
 
     fn words(title: impl Into<String>) -> Self {
-        Self {
-            edits: Vec::new(),
-            title: Some(title.into()),
-            why: None,
-            message: None,
-        }
+        Self::default().titled(title)
     }
 
-    fn instead(self, message: impl Into<String>) -> Self {
+    fn titled(self, title: impl Into<String>) -> Self {
         Self {
-            message: Some(message.into()),
+            title: Some(title.into()),
             ..self
         }
     }
@@ -73,6 +67,13 @@ impl Answer {
     fn why(self, why: impl Into<String>) -> Self {
         Self {
             why: Some(why.into()),
+            ..self
+        }
+    }
+
+    fn instead(self, message: impl Into<String>) -> Self {
+        Self {
+            message: Some(message.into()),
             ..self
         }
     }

@@ -336,12 +336,9 @@ fn without_order(slip: &Slip) -> Option<Answer> {
         _ => return None,
     };
     let title = format!("write `{written}`");
-    let mut answer = Answer {
-        message: None,
-        edits: vec![edit(whole.start, whole.end, written)],
-        title: Some(title.clone()),
-        why: Some(why.to_owned()),
-    };
+    let mut answer = Answer::of(vec![edit(whole.start, whole.end, written)])
+        .titled(title.clone())
+        .why(why);
     if name.starts_with("sort")
         && let Some(name) = name_of(&call.receiver)
         && let Some(at) = slip.bound(&name, whole.start).and_then(|it| it.without_mut)

@@ -21,12 +21,7 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
                 1 => "add the missing `;`".to_owned(),
                 count => format!("add the {count} missing `;`"),
             };
-            return Some(Answer {
-                message: None,
-                edits,
-                title: Some(title),
-                why: None,
-            });
+            return Some(Answer::of(edits).titled(title));
         };
         let found = span_of(error.span());
         let end = done.get(..found.start)?.trim_end().len();

@@ -128,10 +128,9 @@ fn behind_a_reference(slip: &Slip) -> Option<Answer> {
     let mut labels = slip.found.labels.iter();
     let is_option = labels.any(|it| it.text.contains("calling `.as_ref()`"));
     is_option.then(|| {
-        let mut answer = Answer::of(vec![insert(slip.span.end, ".as_ref()")])
-            .why("`as_ref` lends what is in the `Option`, and leaves it there");
-        answer.message = Some(slip.message().to_owned());
-        answer
+        Answer::of(vec![insert(slip.span.end, ".as_ref()")])
+            .why("`as_ref` lends what is in the `Option`, and leaves it there")
+            .instead(slip.message())
     })
 }
 
