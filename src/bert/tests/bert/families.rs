@@ -191,17 +191,19 @@ fn electra_classifies() {
     });
 }
 
+/// The logits of each token of a batch for the first 12 tokens of the vocabulary: the files have these.
+fn first_tokens(network: &MaskedLm, batch: BatchTensors) -> Vec<f64> {
+    let tokens: usize = batch.input_ids.dims().iter().product();
+    let places = Tensor::arange(0..tokens as i64, &Device::flex());
+    let logits = network
+        .forward(batch, places, Mode::Eval)
+        .slice([0..tokens, 0..12]);
+    as_f64(logits.into_data())
+}
+
 #[test]
 fn the_generator_of_electra_predicts_tokens() {
-    check::<MaskedLm>("electra-generator", true, |network, batch| {
-        let tokens: usize = batch.input_ids.dims().iter().product();
-        let places = Tensor::arange(0..tokens as i64, &Device::flex());
-        // The file has the first 12 tokens of the vocabulary.
-        let logits = network
-            .forward(batch, places, Mode::Eval)
-            .slice([0..tokens, 0..12]);
-        as_f64(logits.into_data())
-    });
+    check::<MaskedLm>("electra-generator", true, first_tokens);
 }
 
 #[test]
@@ -239,14 +241,7 @@ fn modernbert_classifies() {
 
 #[test]
 fn modernbert_predicts_tokens() {
-    check::<MaskedLm>("modernbert-masked", true, |network, batch| {
-        let tokens: usize = batch.input_ids.dims().iter().product();
-        let places = Tensor::arange(0..tokens as i64, &Device::flex());
-        let logits = network
-            .forward(batch, places, Mode::Eval)
-            .slice([0..tokens, 0..12]);
-        as_f64(logits.into_data())
-    });
+    check::<MaskedLm>("modernbert-masked", true, first_tokens);
 }
 
 #[test]
