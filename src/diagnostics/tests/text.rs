@@ -812,6 +812,16 @@ fn a_call_is_put_right_by_its_ways_out() {
         ("SC1012", "let h = fit!(m, d)", "let h = fit!(m, d)?;"),
         ("SC1012", "let h = fit!(m, d)?", "let h = fit!(m, d)?;"),
         ("SC1012", "let p = m.predict(&d)", "let p = m.predict(&d);"),
+        (
+            "SC1012",
+            "let pd = 1;\nlet a = pd",
+            "let pd = 1;\nlet a = pd;",
+        ),
+        (
+            "SC0130",
+            "let a = pd.read_csv(\"a.csv\")",
+            "let a = Dataset::csv(\"a.csv\")?;",
+        ),
     ] {
         let mut found = check_cell(text, &context);
         assert!(

@@ -240,6 +240,9 @@ fn of_a_borrow(name: &str, cell: &CellSyntax) -> (String, String) {
     let owner = owner.unwrap_or_else(|| "a value of its cell".to_owned());
     let owned = match lent.is_some_and(|it| it.is_iterator) {
         true => "keep the items: end it with `.cloned().collect::<Vec<_>>()`".to_owned(),
+        false if method_of(name, cell, |call| call.method == "collect") => {
+            "keep items of their own, such as a `String` for each `&str`".to_owned()
+        }
         false => format!("keep a copy: `let {name} = ….to_owned();`"),
     };
     let problem = format!("borrows from {owner}, and a borrow cannot outlive its cell");
@@ -304,7 +307,11 @@ fn local<T: Send + 'static>(
             let syn::Stmt::Local(local) = statement else {
                 return None;
             };
-            let syn::Pat::Ident(name) = &local.pat else {
+            let pattern = match &local.pat {
+                syn::Pat::Type(typed) => &typed.pat,
+                pattern => pattern,
+            };
+            let syn::Pat::Ident(name) = pattern else {
                 return None;
             };
             read(&name.ident, &local.init.as_ref()?.expr)

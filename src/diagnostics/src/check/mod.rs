@@ -12,6 +12,7 @@ mod call;
 mod calls;
 mod constructors;
 mod definitions;
+mod ends_early;
 mod fixed;
 mod habits;
 mod kind;

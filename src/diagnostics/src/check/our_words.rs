@@ -94,10 +94,10 @@ fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
     let call = found.plain.iter().find(is_meant)?;
     let argument = call.named.iter().find(|it| it.name_span == span)?;
     let is_method = call.receiver.is_some() && !context.defined.functions.contains(&call.name);
-    let fix = if is_method {
-        plain::as_methods(cell.text(), call)
-    } else {
-        plain::without_names(cell.text(), call)
+    let fix = match plain::with_columns(call) {
+        Some(fix) => fix,
+        None if is_method => plain::as_methods(cell.text(), call),
+        None => plain::without_names(cell.text(), call),
     };
     let facts = NamedArgumentInCall {
         callee: call.name.clone(),

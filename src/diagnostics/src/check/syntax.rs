@@ -2,13 +2,11 @@
 //! closed, statements without their end, Python. What else is wrong, rustc tells well.
 
 use stratoscope_cell_syntax::{MAX_PARSED_BYTES, Syntax, blank_everywhere};
-use syn::parse::Parser;
-use syn::{Expr, Stmt};
 
-use super::calls::{Found, span_of};
+use super::calls::Found;
 use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
-use super::{CellContext, find, python, python_expressions, shell, with_blocks};
+use super::{CellContext, ends_early, find, python, python_expressions, shell, with_blocks};
 use crate::render::apply;
 use crate::rules::{NameOfAnotherLibrary, PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
@@ -44,7 +42,7 @@ pub(super) fn explain(cell: &Syntax, context: &CellContext) -> Option<Diagnostic
     }
     misplaced_scope(cell, context)
         .or_else(|| continued(text, &code))
-        .or_else(|| ends_early(cell, &code))
+        .or_else(|| ends_early::answer(cell, &code, context))
 }
 
 /// SC0130: `run.continue()`, which no method can be called.
@@ -322,105 +320,9 @@ fn inserted(text: &str, after: usize, sign: &str, places: &[usize]) -> Option<Fi
 }
 
 /// The fix, in words alone if its edits do not make the cell Rust.
-fn checked(text: &str, mut fix: Fix) -> Fix {
+pub(super) fn checked(text: &str, mut fix: Fix) -> Fix {
     if !apply(text, &fix).is_some_and(|text| is_rust(&text)) {
         fix.edits.clear();
     }
     fix
-}
-
-/// Whether the value of the last statement, which lacks its `;`, is a call of the DSL.
-fn ends_in_our_call(code: &str) -> bool {
-    let whole = format!("{code};");
-    let statements = syn::Block::parse_within.parse_str(&whole);
-    let value = match statements.ok().and_then(|mut it| it.pop()) {
-        Some(Stmt::Local(local)) => local.init.map(|it| *it.expr),
-        Some(Stmt::Expr(Expr::Assign(assign), _)) => Some(*assign.right),
-        Some(Stmt::Expr(expression, _)) => Some(expression),
-        _ => None,
-    };
-    let Some(Expr::Macro(called)) = value else {
-        return false;
-    };
-    let name = called
-        .mac
-        .path
-        .segments
-        .last()
-        .map(|it| it.ident.to_string());
-    name.is_some_and(|name| {
-        ["compile", "fit", "start", "evaluate", "sweep"].contains(&name.as_str())
-    })
-}
-
-/// A cell that ends in the middle of a statement.
-fn ends_early(cell: &Syntax, code: &str) -> Option<Diagnostic> {
-    let (text, (tokens, error)) = (cell.text(), cell.broken()?);
-    let diagnostic = error.to_string();
-    let expected = diagnostic.strip_prefix("unexpected end of input, ");
-    let expected = expected.or_else(|| diagnostic.strip_prefix("expected `;`").and(Some("`;`")))?;
-    // Where a group ends early, the place is its bracket; of the cell itself there is none.
-    if !error.span().byte_range().is_empty() {
-        return None;
-    }
-    let end = tokens
-        .clone()
-        .into_iter()
-        .last()
-        .map(|last| span_of(last.span()).end)?;
-    let start = text[..end]
-        .char_indices()
-        .next_back()
-        .map_or(0, |(at, _)| at);
-    let place = Place::span(start, end);
-    let insert = |sign: &str| Edit {
-        place: Place::span(end, end),
-        replacement: sign.to_owned(),
-    };
-    let (message, label, fix) = if expected.contains("`;`") {
-        // Without the `?` the variable would be a `Result`, and an error would be no error of the cell.
-        let end = if ends_in_our_call(code) { "?;" } else { ";" };
-        let fix = Fix {
-            kind: crate::FixKind::Change,
-            title: format!("put a `{end}` at its end"),
-            edits: vec![insert(end)],
-        };
-        (
-            "the last statement has no `;` at its end",
-            "`;` is missing after this",
-            fix,
-        )
-    } else if expected.contains("curly braces") || expected.contains('{') {
-        let fix = Fix {
-            kind: crate::FixKind::Change,
-            title: "add the block: `{ … }`".to_owned(),
-            edits: Vec::new(),
-        };
-        (
-            "the cell ends before the block `{ … }` of its last statement",
-            "a block is missing after this",
-            fix,
-        )
-    } else {
-        let fix = Fix {
-            kind: crate::FixKind::Change,
-            title: "complete the statement, or remove it".to_owned(),
-            edits: Vec::new(),
-        };
-        (
-            "the cell ends in the middle of a statement",
-            "something is missing after this",
-            fix,
-        )
-    };
-    let facts = UnfinishedCode {
-        message: message.to_owned(),
-        labels: vec![(place, label.to_owned())],
-        fix: Some(if fix.edits.is_empty() {
-            fix
-        } else {
-            checked(text, fix)
-        }),
-    };
-    Some(facts.diagnostic())
 }

@@ -70,7 +70,7 @@ pub(super) fn without_consequences(mut said: Vec<Said>) -> Vec<Said> {
 /// The parts of the cell that the first fix of a card of ours writes again.
 fn rewritten(said: &Said) -> Vec<CellSpan> {
     let found = said.diagnostic();
-    let is_ours = matches!(found.code.as_str(), "SC0126" | "SC0130");
+    let is_ours = matches!(found.code.as_str(), "SC0125" | "SC0126" | "SC0130");
     let edits = found.fixes.first().map_or(&[][..], |fix| &fix.edits);
     let spans = edits.iter().filter_map(|edit| match edit.place {
         Place::Span(span) if is_ours && span.start < span.end => Some(span),

@@ -25,6 +25,7 @@ mod usage;
 
 use self::by_type::{functions_of, habits_of};
 use self::fill::Parts;
+pub(super) use self::modules::is_module;
 use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
 use super::plain::Plain;

@@ -15,6 +15,11 @@ pub(super) fn module(name: &str) -> Option<&'static Module> {
     modules.find(|module| module.names.contains(&name))
 }
 
+/// Whether a name is one of a module that Python imports, or of a type that has another name here.
+pub(in crate::check) fn is_module(name: &str) -> bool {
+    module(name).is_some()
+}
+
 /// Whether a module of Python has the name of a crate, or of what a cell may import from one.
 pub(super) fn is_a_crate_too(name: &str) -> bool {
     const CRATES: [&str; 8] = [

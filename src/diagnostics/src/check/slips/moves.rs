@@ -1,11 +1,14 @@
 //! Values that are moved where a copy or a borrow is meant, and borrows that a cell cannot keep.
 
 use stratoscope_cell_syntax::{CellSyntax, Syntax};
+use syn::spanned::Spanned;
 use syn::{Expr, Pat};
 
 use super::items::derived;
 use super::tree::{find, find_local, name_of, place};
 use super::{Answer, Slip, edit, insert};
+use crate::check::calls::span_of;
+use crate::render::apply;
 use crate::{CellSpan, Edit, Fix, FixKind, Place};
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
@@ -98,6 +101,9 @@ pub fn owned(cell: impl Into<CellSyntax>, name: &str) -> Option<Fix> {
 }
 
 fn of_its_own(cell: &Syntax, name: &str) -> Option<(Vec<Edit>, String)> {
+    if let Some(found) = collected(cell, name) {
+        return Some(found);
+    }
     let value = find_local(cell, |local| match &local.pat {
         Pat::Ident(bound) if bound.ident == name => Some((*local.init.as_ref()?.expr).clone()),
         _ => None,
@@ -107,6 +113,75 @@ fn of_its_own(cell: &Syntax, name: &str) -> Option<(Vec<Edit>, String)> {
     let written = copied(cell, &value, text)?;
     let shown = format!("let {name} = {written};");
     Some((vec![edit(span.start, span.end, written)], shown))
+}
+
+/// `let words: Vec<&str> = text.split(' ').collect();`, whose items become values of their own.
+fn collected(cell: &Syntax, name: &str) -> Option<(Vec<Edit>, String)> {
+    let local = find_local(cell, |local| match &local.pat {
+        Pat::Ident(bound) if bound.ident == name => Some(local.clone()),
+        Pat::Type(typed) => match &*typed.pat {
+            Pat::Ident(bound) if bound.ident == name => Some(local.clone()),
+            _ => None,
+        },
+        _ => None,
+    })?;
+    let Expr::MethodCall(call) = &*local.init.as_ref()?.expr else {
+        return None;
+    };
+    if call.method != "collect" {
+        return None;
+    }
+    let to_owned = to_owned_items(&call.receiver)?;
+    let whole = span_of(local.span());
+    let at = place(&call.receiver).end;
+    // The type of the variable, or of the call: without the sign of a borrow.
+    let in_call = call.turbofish.as_ref().map(|it| span_of(it.span()));
+    let of_variable = match &local.pat {
+        Pat::Type(typed) => Some(span_of(typed.ty.span())),
+        _ => None,
+    };
+    let mut edits = vec![insert(at, to_owned)];
+    for span in [of_variable, in_call].into_iter().flatten() {
+        let kind = cell.text().get(span.start..span.end)?;
+        let owned = kind.replace("&str", "String").replace('&', "");
+        if owned != kind {
+            edits.push(edit(span.start, span.end, owned));
+        }
+    }
+    let fix = Fix {
+        kind: FixKind::Change,
+        title: String::new(),
+        edits: edits.clone(),
+    };
+    let fixed = apply(cell.text(), &fix)?;
+    let behind = cell.text().len() - whole.end;
+    let written = fixed.get(whole.start..fixed.len() - behind)?.to_owned();
+    Some((edits, written))
+}
+
+/// What makes values of the items that a chain of methods lends: of parts of a text, or of a list's items.
+fn to_owned_items(chain: &Expr) -> Option<&'static str> {
+    const PARTS: [&str; 7] = [
+        "lines",
+        "rsplit",
+        "split",
+        "split_ascii_whitespace",
+        "split_terminator",
+        "split_whitespace",
+        "splitn",
+    ];
+    // They hand on what they get.
+    const PASS: [&str; 6] = ["filter", "rev", "skip", "step_by", "take", "take_while"];
+    let Expr::MethodCall(call) = chain else {
+        return None;
+    };
+    let method = call.method.to_string();
+    match method.as_str() {
+        "iter" | "keys" | "values" => Some(".cloned()"),
+        it if PARTS.contains(&it) => Some(".map(str::to_owned)"),
+        it if PASS.contains(&it) => to_owned_items(&call.receiver),
+        _ => None,
+    }
 }
 
 /// The value without what borrows.
@@ -178,7 +253,6 @@ fn is_list_of_numbers(cell: &Syntax, expression: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::apply;
 
     #[test]
     fn a_borrow_becomes_a_value_of_its_own() {
@@ -209,6 +283,28 @@ mod tests {
                 Some("let short = text.trim().to_owned();"),
             ),
             ("let row = &data;", "row", Some("let row = data.clone();")),
+            (
+                "let words: Vec<&str> = text.split(' ').collect();",
+                "words",
+                Some("let words: Vec<String> = text.split(' ').map(str::to_owned).collect();"),
+            ),
+            (
+                "let long = text.lines().filter(|it| it.len() > 3).collect::<Vec<&str>>();",
+                "long",
+                Some(
+                    "let long = text.lines().filter(|it| it.len() > 3).map(str::to_owned).collect::<Vec<String>>();",
+                ),
+            ),
+            (
+                "let some: Vec<&f32> = v.iter().take(2).collect();",
+                "some",
+                Some("let some: Vec<f32> = v.iter().take(2).cloned().collect();"),
+            ),
+            (
+                "let n: Vec<&str> = v.iter().map(|it| it.name()).collect();",
+                "n",
+                None,
+            ),
             ("let it = first(&v);", "it", None),
         ] {
             let fixed = owned(cell, name).and_then(|fix| apply(cell, &fix));
