@@ -240,7 +240,7 @@ impl Editor<'_> {
             let known = self.bound.names.len();
             names(&local.pat, &mut self.bound.names);
             for name in &self.bound.names[known..] {
-                self.bound.lines.insert(name.clone(), first);
+                self.bound.lines.insert(name.clone(), last);
             }
         }
         let (called, has_semicolon) = match statement {

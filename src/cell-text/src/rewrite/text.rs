@@ -23,7 +23,7 @@ pub struct Rewritten {
     pub text: String,
     /// The names that the cell's top-level `let`s bind, in order.
     pub bindings: Vec<String>,
-    /// The line of the `let` that binds each of them last.
+    /// The line on which the `let` ends that binds each of them last.
     pub binding_lines: BTreeMap<String, usize>,
     /// Whether there is anything to run: not only commands and comments.
     pub runs: bool,

@@ -17,6 +17,7 @@ use crate::{CellSpan, Diagnostic, Place, Rule, Severity};
 use stratoscope_render::text;
 
 mod colons;
+mod known;
 mod named_data;
 mod names;
 mod operands;

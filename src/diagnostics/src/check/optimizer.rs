@@ -25,13 +25,21 @@ pub(super) fn check(chain: &Chain) -> Vec<Diagnostic> {
         .iter()
         .map(|argument| argument.name)
         .collect();
-    let named = chain.named.iter().map(|argument| {
+    let at_once = all_named(chain, &known);
+    let named = chain
+        .named
+        .iter()
+        .take(if at_once.is_some() { 1 } else { usize::MAX });
+    let named = named.map(|argument| {
         unknown(
             chain,
             &known,
             &argument.name,
             argument.name_span,
-            in_brackets(chain, &known, argument),
+            match &at_once {
+                Some(fix) => vec![fix.clone()],
+                None => in_brackets(chain, &known, argument),
+            },
         )
     });
     let methods = chain.methods.iter().filter(|method| {
@@ -82,6 +90,40 @@ fn unknown(
         known: known.iter().map(|name| (*name).to_owned()).collect(),
     }
     .diagnostic()
+}
+
+/// Several named values that are arguments of the optimizer: `Adam::new(learning_rate = 0.01, beta_1 = 0.8)`.
+fn all_named(chain: &Chain, known: &[&str]) -> Option<Fix> {
+    if chain.named.len() < 2 {
+        return None;
+    }
+    let mut edits = Vec::new();
+    let (mut rate, mut methods) = (String::new(), String::new());
+    for argument in &chain.named {
+        if is_rate(&argument.name) {
+            let name = CellSpan {
+                start: argument.span.start,
+                end: argument.value_span.start,
+            };
+            rate.clone_from(&argument.value);
+            edits.push(edit(name, ""));
+        } else {
+            let name = known.iter().find(|it| **it == argument.name)?;
+            methods += &format!(".{name}({})", argument.value);
+            edits.push(edit(argument.drop_span, ""));
+        }
+    }
+    let after = CellSpan {
+        start: chain.after,
+        end: chain.after,
+    };
+    edits.push(edit(after, &methods));
+    Some(Fix {
+        kind: crate::FixKind::Suggestion,
+        title: format!("did you mean `{}::new({rate}){methods}`?", chain.optimizer),
+        edits,
+    })
+    .filter(|_| !rate.is_empty())
 }
 
 /// Ways out for `name = value` inside the constructor's brackets.
@@ -166,7 +208,7 @@ fn near(name: &str, known: &[&str]) -> Vec<String> {
     let mut names = suggest::similar(name, known.iter().copied());
     // An argument that is only written in the wrong way is the best suggestion of all.
     if known.contains(&name) {
-        names.insert(0, name.to_owned());
+        return vec![name.to_owned()];
     }
     let translated = match name {
         "decay" | "wd" | "l2" => "weight_decay",

@@ -28,12 +28,13 @@ pub fn in_our_words(
 }
 
 fn answer(cell: &Syntax, found: &Diagnostic, context: &CellContext) -> Option<Diagnostic> {
-    if let Some(ours) = wrong_type(cell, found) {
-        return Some(ours);
-    }
     let Place::Span(span) = found.labels.first()?.place else {
         return None;
     };
+    let result = || slips::in_a_call(cell, found, span, context);
+    if let Some(ours) = result().or_else(|| wrong_type(cell, found)) {
+        return Some(ours);
+    }
     let ours = match found.code.as_str() {
         "E0425" => {
             let function = outside_function::answer(cell, &found.message, span, context);

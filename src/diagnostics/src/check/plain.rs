@@ -147,7 +147,8 @@ pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
             None => without_its_mark(&found.text, plain),
         });
     }
-    if name == "print" && plain.receiver.is_none() && plain.path.is_none() {
+    let is_bound = || found.text.contains("let print");
+    if name == "print" && plain.receiver.is_none() && plain.path.is_none() && !is_bound() {
         return Some(habits::printed(&found.text, plain));
     }
     if plain.receiver.is_some() && plain.named.is_empty() && matches!(name, "predict" | "embed") {
@@ -244,6 +245,31 @@ pub(super) fn with_columns(plain: &Plain) -> Option<Fix> {
             replacement: inner,
         }],
     })
+}
+
+/// `history = model.fit(…)`: the `let` and the `;` of a line of Python that assigns.
+fn without_let(text: &str, call: CellSpan) -> Vec<Edit> {
+    let line = text[..call.start].rfind('\n').map_or(0, |at| at + 1);
+    let insert = |at: usize, replacement: &str| Edit {
+        place: Place::span(at, at),
+        replacement: replacement.to_owned(),
+    };
+    let Some(name) = text[line..call.start].trim_end().strip_suffix('=') else {
+        return Vec::new();
+    };
+    let name = name.trim();
+    let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    let is_bound = text[..line].contains(&format!("let mut {name}"));
+    if name.is_empty() || !name.chars().all(is_name) || is_bound {
+        return Vec::new();
+    }
+    let rest = text[call.end..].lines().next().unwrap_or_default().trim();
+    let start = line + text[line..].len() - text[line..].trim_start().len();
+    let mut edits = vec![insert(start, "let ")];
+    if rest.is_empty() {
+        edits.push(insert(call.end, ";"));
+    }
+    edits
 }
 
 /// A call of a method with its named values as calls of their own: settings are methods.
@@ -391,6 +417,7 @@ pub(super) fn of_a_method(text: &str, plain: &Plain, receiver: CellSpan) -> Diag
     let edits = edits.into_iter().filter(|edit| {
         edit.place != Place::span(plain.span.end, plain.span.end) || !edit.replacement.is_empty()
     });
+    let edits = edits.chain(without_let(text, plain.span));
     KerasCallSyntax {
         given: format!("{}.{name}(…)", text::excerpt(model, 30)),
         written: text::excerpt(&format!("{written}?"), 76),

@@ -1,5 +1,7 @@
 //! Lines for the shell that lack their `!`: `pip install rand`.
 
+use std::ops::Range;
+
 use super::CellContext;
 use crate::rules::NameOfAnotherLibrary;
 use crate::{Diagnostic, Edit, Place, Rule};
@@ -37,7 +39,11 @@ pub(super) fn answer(cell: &str) -> Option<Diagnostic> {
     for line in cell.split_inclusive('\n') {
         let code = line.trim();
         let at = start + line.len() - line.trim_start().len();
+        let line_start = start;
         start += line.len();
+        if let Some(found) = misplaced(cell, code, line_start..start) {
+            return Some(found);
+        }
         if let Some(found) = command(code, at) {
             return Some(found);
         }
@@ -61,6 +67,9 @@ pub(super) fn with_options(cell: &str, context: &CellContext) -> Option<Diagnost
 
 fn command(code: &str, at: usize) -> Option<Diagnostic> {
     let (word, rest) = code.split_once(' ')?;
+    if let Some(found) = magic(code, word, rest, at) {
+        return Some(found);
+    }
     let is_rust = |it: char| "=(;{".contains(it);
     let is_command = COMMANDS.contains(&word) && !rest.trim_start().starts_with(is_rust);
     if !is_command || code.ends_with(';') {
@@ -85,6 +94,63 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
     Some(facts.diagnostic())
 }
 
+/// A magic of the whole cell that is not its first line: `%%time` between two statements.
+fn misplaced(cell: &str, code: &str, line: Range<usize>) -> Option<Diagnostic> {
+    let is_magic = code.starts_with("%%") && code[2..].starts_with(char::is_alphabetic);
+    if !is_magic || cell[..line.start].trim().is_empty() {
+        return None;
+    }
+    let at = line.start + cell[line.clone()].find('%')?;
+    let facts = NameOfAnotherLibrary {
+        given: code.to_owned(),
+        written: Some(format!("{code} in the first line of the cell")),
+        place: Place::span(at, at + code.len()),
+        reason: "`%%` is of the whole cell, and stands before it; `%time` in the first line does the same here".to_owned(),
+        edits: vec![
+            Edit {
+                place: Place::span(0, 0),
+                replacement: format!("{code}\n"),
+            },
+            Edit {
+                place: Place::span(line.start, line.end),
+                replacement: String::new(),
+            },
+        ],
+    };
+    Some(facts.diagnostic())
+}
+
+/// What the kernel has a magic for: `export NAME=value`, `cargo add rand`, and a magic of the whole cell behind its first line.
+fn magic(code: &str, word: &str, rest: &str, at: usize) -> Option<Diagnostic> {
+    let (written, reason) = match word {
+        "export" | "setenv" if rest.contains('=') => (
+            format!("%env {}", rest.trim()),
+            "`%env` sets a variable of the environment, for the kernel and what it starts",
+        ),
+        "cargo" if rest.starts_with("add ") => {
+            let name = rest.trim_start_matches("add ").split(' ').next()?;
+            let (name, version) = name.split_once('@').unwrap_or((name, "*"));
+            (
+                format!("%dep {name} = \"{version}\""),
+                "`%dep` adds a crate to the notebook; its version stands in quotes, `*` is the newest",
+            )
+        }
+        _ => return None,
+    };
+    let place = Place::span(at, at + code.len());
+    let facts = NameOfAnotherLibrary {
+        given: text::excerpt(code, 60),
+        written: Some(text::excerpt(&written, 60)),
+        place: place.clone(),
+        reason: reason.to_owned(),
+        edits: vec![Edit {
+            place,
+            replacement: written,
+        }],
+    };
+    Some(facts.diagnostic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +164,21 @@ mod tests {
             apply(cell, &found.fixes[0]).as_deref(),
             Some("let n = 1;\n  !pip install rand\n")
         );
+        for (cell, written) in [
+            (
+                "export CUDA_VISIBLE_DEVICES=0",
+                "%env CUDA_VISIBLE_DEVICES=0",
+            ),
+            ("cargo add rand", "%dep rand = \"*\""),
+            (
+                "let a = 1;\n%%time\nlet b = 2;",
+                "%%time\nlet a = 1;\nlet b = 2;",
+            ),
+            ("cargo add rand@0.9", "%dep rand = \"0.9\""),
+        ] {
+            let found = answer(cell).expect("a magic");
+            assert_eq!(apply(cell, &found.fixes[0]).as_deref(), Some(written));
+        }
         for cell in ["ls -l", "git status"] {
             assert!(answer(cell).is_some(), "{cell}");
         }

@@ -23,7 +23,14 @@ impl Rule for UnknownFitArgument {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let diagnostic = Self::start(format!("`fit!` has no argument `{}`", self.0.given));
+        self.of_call("fit")
+    }
+}
+
+impl UnknownFitArgument {
+    /// The same for `start`, which has the arguments of `fit`.
+    pub fn of_call(&self, call: &str) -> Diagnostic {
+        let diagnostic = Self::start(format!("`{call}!` has no argument `{}`", self.0.given));
         self.0.describe(diagnostic, "fit", arguments::FIT)
     }
 }

@@ -140,7 +140,9 @@ impl Engine {
             let is_same = |ours: &Diagnostic| {
                 let same = |other: &Diagnostic| {
                     let is_said = !ours.fixes.is_empty() || other.message == ours.message;
-                    other.code == ours.code && other.fixes == ours.fixes && is_said
+                    // Two errors that one edit takes away.
+                    let is_kind = other.code == ours.code || ours.has_edits();
+                    is_kind && other.fixes == ours.fixes && is_said
                 };
                 said.iter().any(|it| same(it.diagnostic()))
             };

@@ -276,6 +276,10 @@ impl Translator<'_> {
                 Ok((rust, Thing::Model(facts)))
             }
             Some(Thing::Tokenizer) => Ok((String::new(), Thing::Encodings(self.encodings(call)?))),
+            // A `pipeline` of transformers, or a model that is called with texts.
+            Some(Thing::Model(_)) if is_of_texts(call) => {
+                Ok((self.predict(&call.function, call)?, Thing::Value))
+            }
             Some(Thing::Missing(_)) => Err(self.name(name).err().unwrap_or_default()),
             None if name.to_lowercase().contains("tokenizer") && !self.names.has(name) => {
                 Ok((String::new(), Thing::Encodings(self.encodings(call)?)))
@@ -284,6 +288,10 @@ impl Translator<'_> {
                 "`{name}` is {}, whose call is not translated",
                 other.word()
             )),
+            None if name == "sum" && counts_equal(call) => Err(
+                "a share of right answers is `evaluate!(model, data)?` here, with `metrics = [accuracy()]` of `compile!`"
+                    .to_owned(),
+            ),
             None => {
                 let _ = value;
                 Err(format!("what `{name}(…)` makes is not known from the cell"))
@@ -392,4 +400,22 @@ fn as_float(value: &Value) -> Option<Value> {
         span: value.span,
         kind,
     })
+}
+
+/// `sum(p == l for p, l in zip(predictions, labels))`
+fn counts_equal(call: &Call) -> bool {
+    let element = call.arguments.first().and_then(|it| match &it.kind {
+        Kind::Comprehension(it) => Some(&it.element),
+        _ => None,
+    });
+    element.is_some_and(|it| matches!(it.kind, Kind::Binary(_, "==", _)))
+}
+
+/// Whether a call has one value: a text, or a list of texts that is written out.
+fn is_of_texts(call: &Call) -> bool {
+    let is_text = |it: &Value| it.text().is_some();
+    match call.arguments.as_slice() {
+        [one] => is_text(one) || one.elements().is_some_and(|it| it.iter().all(is_text)),
+        _ => false,
+    }
 }

@@ -104,6 +104,19 @@ impl Translator<'_> {
     /// `dataset["train"]`.
     fn split_of(&mut self, object: &Value, index: &Value) -> Result<Pipeline, Why> {
         let split = index.text().ok_or("the split is not written as a text")?;
+        if let Some(loaded) = self.loaded(object) {
+            let loaded = loaded?;
+            let place = place_of(&loaded.splits, split)?;
+            let rust = match loaded.splits.as_slice() {
+                [_] => loaded.rust,
+                _ => format!("{}.{place}", loaded.rust),
+            };
+            return Ok(Pipeline {
+                is_tensorflow: loaded.is_tensorflow,
+                max_length: loaded.max_length,
+                ..Pipeline::of(rust)
+            });
+        }
         let Some(Thing::Splits(splits)) = object.name().and_then(|it| self.things.get(it)) else {
             return match object.name().and_then(|name| self.things.get(name)) {
                 Some(Thing::Missing(_)) => Err(self.value(object).err().unwrap_or_default()),

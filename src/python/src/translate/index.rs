@@ -4,7 +4,7 @@ use super::number::{Type, Typed};
 use super::text;
 use super::thing::Thing;
 use super::{Translator, Why};
-use crate::model::{Kind, Value};
+use crate::model::{Call, Kind, Value};
 
 impl Translator<'_> {
     /// Whether a value is a list of floats: the values of a history, or a list of them that is written out.
@@ -63,6 +63,16 @@ impl Translator<'_> {
             };
             return Ok(Typed::new(format!("{rust}[{at}]"), Type::Float));
         }
+        // A history of the notebook: `history["loss"]`.
+        if let (Some(name), Some(key)) = (object.name(), index.text())
+            && self.is_history_of_notebook(name)
+        {
+            let rust = format!("{}[{}]", text::name(name), text::text(key));
+            return Ok(Typed::new(rust, Type::Unknown));
+        }
+        if let Some(of_prediction) = self.of_prediction(object, index)? {
+            return Ok(of_prediction);
+        }
         let is_list = match object.name() {
             Some(name) => match self.things.get(name) {
                 None => {
@@ -95,6 +105,32 @@ impl Translator<'_> {
                 }))
             }
         }
+    }
+
+    fn is_history_of_notebook(&self, name: &str) -> bool {
+        let kind = self.known.variables.get(name);
+        !self.things.contains_key(name) && kind.is_some_and(|it| it.ends_with("::History"))
+    }
+
+    /// `classifier(texts)[0]["label"]` of a `pipeline`; `None`: it is something else.
+    fn of_prediction(&mut self, object: &Value, index: &Value) -> Result<Option<Typed>, Why> {
+        let (Kind::Index(predicted, at), Some(field @ ("label" | "score"))) =
+            (&object.kind, index.text())
+        else {
+            return Ok(None);
+        };
+        let is_model = |it: &Call| {
+            let thing = it.function.name().and_then(|name| self.things.get(name));
+            matches!(thing, Some(Thing::Model(_)))
+        };
+        let (true, Some(at @ 0..)) = (predicted.call().is_some_and(is_model), at.integer()) else {
+            return Ok(None);
+        };
+        let rust = self.value(predicted)?;
+        Ok(Some(Typed::new(
+            format!("{rust}[{at}].{field}"),
+            Type::Unknown,
+        )))
     }
 
     /// The start or the end of a range of an index.

@@ -73,7 +73,7 @@ impl Checker<'_> {
         };
         match call.name.as_str() {
             "compile" => UnknownCompileArgument(facts).diagnostic(),
-            "fit" | "start" => UnknownFitArgument(facts).diagnostic(),
+            "fit" | "start" => UnknownFitArgument(facts).of_call(&call.name),
             _ => UnknownEvaluateArgument(facts).diagnostic(),
         }
     }

@@ -192,7 +192,9 @@ impl Checker<'_> {
             None => {
                 let held_out = self.held_out().filter(|_| call.name == "evaluate");
                 let data = held_out.or_else(|| self.only_one(Kind::Dataset).map(str::to_owned));
-                let data = data.unwrap_or_else(|| "train".to_owned());
+                let data = data
+                    .or_else(|| self.a_dataset())
+                    .unwrap_or_else(|| "train".to_owned());
                 let fix = Fix {
                     kind: crate::FixKind::Change,
                     title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
@@ -334,46 +336,6 @@ impl Checker<'_> {
             (None, _) => None,
         };
         name.filter(is_free).map(str::to_owned)
-    }
-
-    /// The notebook's data set that is not trained on, by its name.
-    fn held_out(&self) -> Option<String> {
-        const NAMES: [&str; 9] = [
-            "dev",
-            "validation",
-            "valid",
-            "val",
-            "test",
-            "test_data",
-            "val_data",
-            "holdout",
-            "eval",
-        ];
-        let is_data = |name: &&&str| {
-            let of_cell = self.cell.bound.get(**name).copied().flatten();
-            let of_notebook = self.context.variables.get(**name);
-            let kind = of_cell.or_else(|| of_notebook.and_then(|it| kind::of_type(it)));
-            kind == Some(Kind::Dataset)
-                || (of_notebook.is_none() && self.cell.bound.contains_key(**name))
-        };
-        NAMES.iter().find(is_data).map(|name| (*name).to_owned())
-    }
-
-    /// The notebook's variable of this kind, if there is one and no more.
-    fn only_one(&self, kind: Kind) -> Option<&str> {
-        let of_cell = self.cell.bound.iter();
-        let of_cell = of_cell.filter(|(_, found)| **found == Some(kind));
-        let of_cell: Vec<&str> = of_cell.map(|(name, _)| name.as_str()).collect();
-        if let [only] = of_cell.as_slice() {
-            return Some(only);
-        }
-        let variables = self.context.variables.iter();
-        let variables = variables.filter(|(_, name)| kind::of_type(name) == Some(kind));
-        let mut variables = variables.map(|(name, _)| name.as_str());
-        match (variables.next(), variables.next()) {
-            (Some(only), None) if of_cell.is_empty() => Some(only),
-            _ => None,
-        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which habits there are on the values and the functions of a type.
 
-use super::{Habit, of_data, of_models, of_runs, of_strategies, of_tokenizers, of_values};
+use super::{
+    Habit, of_data, of_models, of_predictions, of_runs, of_strategies, of_tokenizers, of_values,
+};
 
 /// The habits on values of a type.
 pub(super) fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
@@ -18,7 +20,7 @@ pub(super) fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "SparseCategoricalCrossentropy" => of_models::SPARSE_LOSS,
         "History" => of_models::HISTORY,
         "Evaluation" => of_models::EVALUATION,
-        "Predictions" => of_models::PREDICTIONS,
+        "Predictions" => of_predictions::PREDICTIONS,
         "BertTokenizer" => of_tokenizers::TOKENIZER,
         "Dataset" => of_data::DATASET,
         "Example" => of_data::EXAMPLE,

@@ -19,7 +19,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// A template with its places filled: `{it}` the receiver, `{0}` the first value in the brackets, `{..}` all of them,
-    /// `{index}`, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
+    /// `{index}`, `{key}` a text that is the index, `{range}` a range that is it, with both ends, `{op}` an operator, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
     /// `println!`. `None` where the usage does not have the part.
     pub fn fill(&self, template: &str) -> Option<String> {
         let mut filled = String::new();
@@ -55,6 +55,9 @@ impl Parts<'_> {
             }
             "name" => return Some(usage.name.clone()),
             "index" => return Some(usage.index.as_ref()?.0.clone()),
+            "key" => return Some(usage.index.as_ref()?.0.trim_matches('"').to_owned()),
+            "op" => return Some(usage.name.trim_start_matches("op ").to_owned()),
+            "range" => return self.range(),
             "value" => usage.assigned.as_ref()?.0.clone(),
             "next" => {
                 // `{next}` of what is called itself is its own first value.
@@ -82,11 +85,28 @@ impl Parts<'_> {
     }
 }
 
+impl Parts<'_> {
+    /// The range in square brackets, with both of its ends.
+    fn range(&self) -> Option<String> {
+        let (range, _) = self.usage.index.as_ref()?;
+        let (from, to) = range.split_once("..")?;
+        let from = if from.trim().is_empty() { "0" } else { from };
+        let to = match to.trim() {
+            "" => format!("{}.len()", self.part("it", ".")?),
+            to => to.to_owned(),
+        };
+        Some(format!("{from}..{to}"))
+    }
+}
+
 fn is_place(name: &str) -> bool {
     matches!(
         name,
         "it" | "name"
             | "index"
+            | "key"
+            | "op"
+            | "range"
             | "value"
             | "next"
             | ".."
@@ -100,13 +120,27 @@ fn is_place(name: &str) -> bool {
 fn receiver(part: &str) -> String {
     let part = part.trim_start_matches('&').trim();
     let part = part.strip_prefix("mut ").unwrap_or(part);
-    let is_simple = |it: char| it.is_alphanumeric() || "_.\"[]()?:!".contains(it);
-    let is_text = part.starts_with('"');
-    if is_text || (part.chars().all(is_simple) && !part.contains("..")) {
+    if part.starts_with('"') || is_simple(part) {
         part.to_owned()
     } else {
         format!("({part})")
     }
+}
+
+/// Whether no operator stands outside of brackets.
+fn is_simple(part: &str) -> bool {
+    let mut depth = 0_usize;
+    let outside = part.chars().filter(|it| {
+        match it {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    let outside: String = outside.collect();
+    let is_part = |it: char| it.is_alphanumeric() || "_.\")]?:!".contains(it);
+    outside.chars().all(is_part) && !outside.contains("..")
 }
 
 /// The data set of a column: `dev` of `dev.labels`, `dev["label"]`, `&dev`.
@@ -177,6 +211,9 @@ mod tests {
             ("&v", "v"),
             ("a + b", "(a + b)"),
             ("f(x)?[0]", "f(x)?[0]"),
+            ("f([1, 2 - x])?[0]", "f([1, 2 - x])?[0]"),
+            ("v[0] + f(x)", "(v[0] + f(x))"),
+            ("0..f(3)", "(0..f(3))"),
             ("-5", "(-5)"),
         ] {
             assert_eq!(receiver(part), expected);

@@ -10,21 +10,25 @@
 
 mod by_type;
 mod fill;
+mod loops;
 mod modules;
 mod of_data;
 mod of_functions;
 mod of_models;
 mod of_paths;
+mod of_predictions;
 mod of_runs;
 mod of_strategies;
 mod of_tokenizers;
 mod of_types;
 mod of_values;
+mod operators;
 mod powers;
 mod usage;
 
 use self::by_type::{functions_of, habits_of};
 use self::fill::Parts;
+use self::loops::{is_pair_of, iterated, loop_form, of_loop};
 pub(super) use self::modules::is_module;
 use self::modules::{mathematics, module, of_module};
 use self::usage::{Form, Usage};
@@ -71,10 +75,22 @@ pub(super) fn answer(
     }
     let (subject, of_type) = subject(cell, found, span, context)?;
     let usage = match iterated(found, span) {
+        _ if found.code == "E0369" => operators::at(cell, span)?,
         Some(receiver) => of_loop(text, receiver, &found.message),
         None if found.code == "E0618" => Usage::at(cell, span, false)?.of_called_value(),
         None => Usage::at(cell, span, subject == Subject::Module)?,
     };
+    let compared = operators::with_predictions(cell, &usage, context);
+    if let Some((usage, form, written, reason)) = compared {
+        let parts = Parts {
+            text,
+            cell: Some(cell),
+            usage: &usage,
+            elements: None,
+            predictions: 0,
+        };
+        return Some(finding(&parts, &form, written, reason, Some(context)));
+    }
     let of_type = of_type.or_else(|| type_of_receiver(cell, &usage, context));
     let elements = elements(of_type.as_deref(), &usage, context);
     let parts = Parts {
@@ -96,12 +112,19 @@ pub(super) fn answer(
         },
         Subject::Module => return of_module(&parts, context),
     };
+    // A method without its brackets is no unknown field.
+    if found.code == "E0615" && form.text == "*" {
+        return None;
+    }
     // What is no name would be computed twice.
-    let is_twice = habit.1.matches("{it}").count() > 1 && is_computed(text, &usage);
+    let pairs = || operators::of_pairs(cell, span).filter(|_| habit.1 == "&{it}.examples");
+    let template = if is_loop { pairs() } else { None };
+    let template = template.unwrap_or(habit.1);
+    let is_twice = template.matches("{it}").count() > 1 && is_computed(text, &usage);
     let written = if is_twice {
-        format!("{{ let it = {{it}}; {} }}", habit.1.replace("{it}", "it"))
+        format!("{{ let it = {{it}}; {} }}", template.replace("{it}", "it"))
     } else {
-        habit.1.to_owned()
+        template.to_owned()
     };
     Some(finding(&parts, &form, &written, habit.2, Some(context)))
 }
@@ -188,6 +211,9 @@ fn subject(
         "E0599" if message.contains(" is not an iterator") => of_value(after("")),
         "E0599" => of_value(after(" found for ").or_else(|| after(" exists for "))),
         "E0618" => of_value(after("expected function, found ")),
+        "E0369" => of_value(after(" cannot be applied to type ").or_else(|| after("cannot add "))),
+        // Its last value is meant.
+        "E0308" if found.labels.iter().any(|it| it.text.ends_with("`[f64]`")) => None,
         "E0609" | "E0615" => of_value(after(" on type ")),
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
@@ -239,17 +265,6 @@ fn subject(
     }
 }
 
-/// Whether a value of this type is bound to a pattern of two names.
-fn is_pair_of(found: &Diagnostic, of_type: &str) -> bool {
-    let label = found.labels.first();
-    label.is_some_and(|it| {
-        // rustc writes the path where the name alone may be another one.
-        let is_pair = it.text.contains(", found `(_, _");
-        let expected = it.text.split('`').nth(1).unwrap_or_default();
-        is_pair && expected.rsplit("::").next() == Some(of_type)
-    })
-}
-
 /// Whether a column of a data set stands where `fit!` and others take the data set.
 fn is_data_of_a_call(text: &str, start: usize) -> bool {
     let before = text[..start].trim_end().trim_end_matches('&').trim_end();
@@ -267,6 +282,13 @@ fn is_data_of_a_call(text: &str, start: usize) -> bool {
 fn type_of_receiver(cell: &Syntax, usage: &Usage, context: &CellContext) -> Option<String> {
     let receiver = usage.receiver?;
     let name = cell.text().get(receiver.start..receiver.end)?;
+    if name.contains(".predict(") && name.ends_with(']') {
+        return Some("Prediction".to_owned());
+    }
+    type_of_name(cell, name, context)
+}
+
+fn type_of_name(cell: &Syntax, name: &str, context: &CellContext) -> Option<String> {
     let of_cell = slips::type_returned(cell, name);
     of_cell.or_else(|| context.variables.get(name).cloned())
 }
@@ -295,42 +317,6 @@ fn elements(of_type: Option<&str>, usage: &Usage, context: &CellContext) -> Opti
     let inner = inner.split([';', '>', ']', ',']).next()?.trim();
     let is_number = inner.starts_with(['i', 'u', 'f']) && inner.len() < 6;
     is_number.then(|| inner.to_owned())
-}
-
-/// What a loop goes over, where rustc says that it cannot.
-fn iterated(found: &Diagnostic, span: CellSpan) -> Option<CellSpan> {
-    if is_pair_of(found, "Evaluation") {
-        // What the pattern is given.
-        let Place::Span(value) = found.labels.get(1)?.place else {
-            return None;
-        };
-        return Some(value);
-    }
-    let is_loop = found.code == "E0277" && found.message.ends_with(" is not an iterator");
-    is_loop.then_some(span)
-}
-
-fn of_loop(text: &str, span: CellSpan, message: &str) -> Usage {
-    let given = text.get(span.start..span.end).unwrap_or_default();
-    let start = span.start + given.len() - given.trim_start_matches('&').len();
-    let is_pair = !message.ends_with(" is not an iterator");
-    Usage {
-        receiver: Some(CellSpan {
-            start,
-            end: span.end,
-        }),
-        name: if is_pair { "(_, _)" } else { "for" }.to_owned(),
-        named: span,
-        ..Usage::default()
-    }
-}
-
-fn loop_form(usage: &Usage) -> Form {
-    Form {
-        text: usage.name.clone(),
-        end: usage.named.end,
-        takes_mark: false,
-    }
 }
 
 fn row(habits: &'static [Habit], form: &str) -> Option<&'static Habit> {

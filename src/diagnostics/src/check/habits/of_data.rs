@@ -73,7 +73,7 @@ pub(super) const DATASET: &[Habit] = &[
         "a data set is one part; `split` returns two, the second with the last share of the examples",
     ),
     Habit(
-        "shape | shape()",
+        "shape | shape() | features.shape | features.shape() | x.shape | X.shape",
         "[{it}.len(), {it}.num_features()]",
         "the number of examples and the number of columns",
     ),
@@ -89,6 +89,21 @@ pub(super) const DATASET: &[Habit] = &[
         "the number of examples of each class",
     ),
     Habit(
+        "text[_] | texts[_] | sentences[_]",
+        "{it}[{index}].text.clone()",
+        "an index gives an example, with its `text`",
+    ),
+    Habit(
+        "labels[_] | label[_] | y[_] | targets[_]",
+        "{it}[{index}].class()",
+        "an index gives an example, with its label",
+    ),
+    Habit(
+        "features[_] | x[_] | X[_]",
+        "{it}[{index}].features.to_vec()",
+        "an index gives an example, with its numbers",
+    ),
+    Habit(
         "[\"label\"] | [\"labels\"] | [\"target\"] | [\"y\"] | labels | y | targets | target | label | labels() | label() | get_labels()",
         "{it}.examples.iter().map(|example| example.class()).collect::<Vec<_>>()",
         "each of `examples` has its label",
@@ -99,7 +114,7 @@ pub(super) const DATASET: &[Habit] = &[
         "each of `examples` has its text",
     ),
     Habit(
-        "x | X | inputs | features[_] | values",
+        "x | X | inputs | values",
         "{it}.examples.iter().map(|example| example.features.to_vec()).collect::<Vec<_>>()",
         "each of `examples` has its numbers, `features`",
     ),
@@ -127,6 +142,21 @@ pub(super) const DATASET: &[Habit] = &[
         "tail(_)",
         "{it}.skip({it}.len() - {0})",
         "`skip` leaves out the first examples",
+    ),
+    Habit(
+        "select(_) | take_rows(_)",
+        "{it}.rows({0})?",
+        "`rows` takes the places of examples: a list or a range",
+    ),
+    Habit(
+        "[..] | iloc[..] | loc[..] | examples[..]",
+        "{it}.rows({range})?",
+        "an index is of one example; `rows` makes a data set of those at the places of a range or a list",
+    ),
+    Habit(
+        "op +(_)",
+        "{it}.concatenate(&{0})?",
+        "the examples of both, in a new data set",
     ),
     Habit(
         "tail() | select(..) | sample(..) | query(..) | where(..)",
@@ -175,9 +205,24 @@ pub(super) const DATASET: &[Habit] = &[
         "the examples are a list that any code can write: `text`, `features`, `label`",
     ),
     Habit(
-        "groupby(..) | sort(..) | sort_values(..) | sort_by(..) | group_by(..)",
-        "{it}.filter(|example| …)",
-        "data sets are not sorted or grouped; `filter` chooses examples, `class_counts()` counts them",
+        "sort(\"text\") | sort_values(\"text\") | sort_by(\"text\")",
+        "{ let mut sorted = {it}.clone(); sorted.examples.sort_by(|a, b| a.text.cmp(&b.text)); sorted }",
+        "the examples are a list, and lists are sorted in place: here those of a copy",
+    ),
+    Habit(
+        "sort(\"label\") | sort_values(\"label\") | sort_by(\"label\")",
+        "{ let mut sorted = {it}.clone(); sorted.examples.sort_by_key(|it| it.class()); sorted }",
+        "the examples are a list, and lists are sorted in place: here those of a copy",
+    ),
+    Habit(
+        "sort(..) | sort_values(..) | sort_by(..)",
+        "{ let mut sorted = {it}.clone(); sorted.examples.sort_by_key(|example| …); sorted }",
+        "the examples are a list, and lists are sorted in place: here those of a copy",
+    ),
+    Habit(
+        "groupby(..) | group_by(..)",
+        "~{it}.filter(|example| …)",
+        "data sets are not grouped; `filter` chooses examples, `class_counts()` counts them",
     ),
     Habit(
         "plot() | plot(..) | hist()",

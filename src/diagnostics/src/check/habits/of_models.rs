@@ -126,9 +126,14 @@ pub(super) const MODEL: &[Habit] = &[
         "`fit!` makes the steps; a step by hand is `gradients` of a data set and `apply`, and gradients start at zero by themselves",
     ),
     Habit(
+        "train_on_batch(_) | train_step(_) | partial_fit(_)",
+        "fit!({it}, {0}, epochs = 1)?",
+        "`fit!` makes the batches; a step by hand is `{it}.apply({it}.gradients({0})?)?`",
+    ),
+    Habit(
         "train_on_batch(..) | train_step(..) | fit_generator(..) | partial_fit(..)",
         "fit!({it}, …, epochs = 1)?",
-        "`fit!` makes the batches; a step by hand is `apply(gradients(&data)?)?`",
+        "`fit!` makes the batches; a step by hand is `{it}.apply({it}.gradients(&data)?)?`",
     ),
     Habit(
         "test_on_batch(..) | test_step(..) | evaluate_generator(..) | score(..)",
@@ -230,9 +235,20 @@ pub(super) const MODEL: &[Habit] = &[
         "",
         "`fit!` takes `gradient_accumulation_steps` and small batches where memory is short; `memory_plan` shows what a step needs",
     ),
+    Habit(
+        "*",
+        "~{it}.variables()",
+        "a model has no fields of this name; its weights are variables with names such as `dense.weight`: `variables()` has their values, \
+           `summary()` its layers",
+    ),
 ];
 
 pub(super) const HISTORY: &[Habit] = &[
+    Habit(
+        "history[\"_\"][-1]",
+        "{it}[{index}].last().copied().unwrap_or(f64::NAN)",
+        "the history is indexed by the name of what was measured; the last value is that of the last epoch",
+    ),
     Habit(
         "history[_]",
         "{it}[{index}]",
@@ -366,79 +382,5 @@ pub(super) const EVALUATION: &[Habit] = &[
         "for",
         "&{it}.metrics",
         "`metrics` has the names and values of the metrics",
-    ),
-];
-
-pub(super) const PREDICTIONS: &[Habit] = &[
-    Habit(
-        "to_csv(_) | save(_) | write_csv(_)",
-        "std::fs::write({0}, {it}.rows.iter().map(|row| format!(\"{},{}\\n\", row.label, row.score)).collect::<String>())?",
-        "each of `rows` has the text, the label and its probability",
-    ),
-    Habit(
-        "argmax() | argmax(..) | classes | predicted | labels | label | astype(..) | predicted_classes",
-        "{it}.labels()",
-        "`labels()` are the names of the likeliest classes; the number of one is `rows[0].class`",
-    ),
-    Habit(
-        "enumerate()",
-        "{it}.rows.iter().enumerate()",
-        "each prediction is one of `rows`",
-    ),
-    Habit(
-        "first() | first",
-        "{it}.rows.first()",
-        "each prediction is one of `rows`",
-    ),
-    Habit(
-        "shape | shape()",
-        "[{it}.len(), {it}.label_names.len()]",
-        "there is a row for each example and a probability for each class",
-    ),
-    Habit(
-        "count() | size | length | size() | length()",
-        "{it}.len()",
-        "the number of predictions",
-    ),
-    Habit(
-        "logits",
-        "~{it}.rows[0].probabilities",
-        "`predict` returns probabilities, after the softmax; the logits are not kept: `probability.ln()` differs from a logit by one number \
-           for all classes of a row",
-    ),
-    Habit(
-        "numpy() | tolist() | to_numpy() | probabilities | probs | proba | values | scores | softmax(..) | predictions",
-        "{it}.rows.iter().map(|row| row.probabilities.clone()).collect::<Vec<_>>()",
-        "each of `rows` has the probabilities of all classes",
-    ),
-    Habit(
-        "max() | max(..) | score | confidence",
-        "{it}.rows.iter().map(|row| row.score).collect::<Vec<_>>()",
-        "the score is the probability of the label",
-    ),
-    Habit(
-        "class_names | names | id2label",
-        "{it}.label_names",
-        "the names of the classes, in the order of the probabilities",
-    ),
-    Habit(
-        "round() | flatten() | squeeze() | reshape(..) | squeeze(..) | mean(..) | mean() | detach() | cpu()",
-        "{it}.rows",
-        "predictions are rows: `rows[0].label`, `rows[0].score`, `rows[0].probabilities`",
-    ),
-    Habit(
-        "head(_)",
-        "&{it}.rows[..{0}]",
-        "each prediction is one of `rows`",
-    ),
-    Habit(
-        "accuracy(_) | score(_) | evaluate(_)",
-        "{it}.assess({0})?",
-        "`assess` compares the predictions with labels, with intervals",
-    ),
-    Habit(
-        "text | pair | class | probability",
-        "{it}.rows[0].…",
-        "each prediction is one of `rows`",
     ),
 ];

@@ -9,6 +9,11 @@ pub(super) const RUN: &[Habit] = &[
         "the history of a run has the loss and the rate of each step that was made",
     ),
     Habit(
+        "global_step | current_step | step_count | iteration | iterations | global_steps | num_steps",
+        "{it}.history()?.steps.len()",
+        "the history of a run has an entry for each step that was made",
+    ),
+    Habit(
         "lr | lr() | learning_rate | learning_rate() | get_lr()",
         "{it}.history()?.steps.last().map(|step| step.learning_rate)",
         "the history of a run has the loss and the rate of each step that was made",
@@ -191,6 +196,11 @@ pub(super) const PREDICTION: &[Habit] = &[
         "probability | prob | confidence | score() | max()",
         "{it}.score",
         "the probability of the label; `probabilities` has those of all classes",
+    ),
+    Habit(
+        "[\"score\"] | [\"label\"] | [\"class\"] | [\"probabilities\"]",
+        "{it}.{key}",
+        "a prediction has fields: `label`, `class`, `score` and `probabilities`",
     ),
     Habit(
         "scores[\"_\"] | probabilities[\"_\"] | probs[\"_\"]",

@@ -4,7 +4,7 @@ use super::Habit;
 
 pub(super) const TOKENIZER: &[Habit] = &[
     Habit(
-        "encode(\"\") | encode(_) | encode(..)",
+        "(_) | encode(\"\") | encode(_) | encode(..)",
         "{it}.ids({0})?",
         "`ids` returns the ids of a text, special tokens included; `fit!` and `predict` take texts and encode them",
     ),

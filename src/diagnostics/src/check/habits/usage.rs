@@ -22,6 +22,8 @@ pub(super) struct Usage {
     pub call: Option<(Vec<String>, usize)>,
     /// What stands in square brackets behind it, and where these end.
     pub index: Option<(String, usize)>,
+    /// Where `[-1]` behind the index ends.
+    pub ends_in_last: Option<usize>,
     /// What is assigned to it, and where that ends.
     pub assigned: Option<(String, usize)>,
     /// Whether a `for` goes over it.
@@ -110,7 +112,13 @@ impl Usage {
         if let Some((value, end)) = &self.index {
             forms.push(form(format!("{name}[{value}]"), *end, true));
             if value.starts_with('"') {
+                if let Some(end) = self.ends_in_last {
+                    forms.push(form(format!("{name}[\"_\"][-1]"), end, true));
+                }
                 forms.push(form(format!("{name}[\"_\"]"), *end, true));
+            }
+            if value.contains("..") {
+                forms.push(form(format!("{name}[..]"), *end, true));
             }
             forms.push(form(format!("{name}[_]"), *end, true));
         }
@@ -275,6 +283,10 @@ fn behind(text: &str, trees: &[TokenTree], mut next: usize, mut usage: Usage) ->
             let inside = slice(text, inside_of(group)).trim().to_owned();
             usage.index = Some((inside, span_of(group.span()).end));
             next += 1;
+            if let Some(TokenTree::Group(second)) = trees.get(next) {
+                let is_last = slice(text, span_of(second.span())).replace(' ', "") == "[-1]";
+                usage.ends_in_last = is_last.then(|| span_of(second.span()).end);
+            }
         }
         _ => {}
     }

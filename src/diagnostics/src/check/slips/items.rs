@@ -4,8 +4,8 @@ use syn::spanned::Spanned;
 use syn::{Expr, Item, Stmt};
 
 use super::tree::{find, find_local, is_in, place};
-use super::{Answer, Slip, insert, without_mut};
-use crate::{Edit, Place};
+use super::{Answer, Slip, edit, insert, without_mut};
+use crate::{CellSpan, Edit, Place};
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     match slip.code() {
@@ -19,6 +19,12 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
 /// A type of the cell that cannot be printed, copied or compared.
 fn without_derive(slip: &Slip) -> Option<Answer> {
     let message = slip.message();
+    if let Some(of_type) = message
+        .strip_suffix("` doesn't implement `std::fmt::Display`")
+        .and_then(|it| it.strip_prefix('`'))
+    {
+        return displayed(slip, of_type);
+    }
     let (wanted, of_type) = if let Some((of_type, rest)) = message.split_once("doesn't implement") {
         (
             rest.contains("Debug").then_some("Debug")?,
@@ -37,9 +43,29 @@ fn without_derive(slip: &Slip) -> Option<Answer> {
     Some(Answer::of(edits).titled(title))
 }
 
-/// The `derive` of a type of the cell that lacks it; `None` for any other type.
-pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> {
-    let item = slip.cell.statements()?.iter().find_map(|statement| {
+/// `println!("{}", config)` of a type of the cell: `{:?}` shows its fields.
+fn displayed(slip: &Slip, of_type: &str) -> Option<Answer> {
+    let item = item_of(slip, of_type)?;
+    // The place of this value, if the text has one for each.
+    let open = slip.cell.text()[..slip.span.start].rfind("{}")?;
+    let inside = &slip.cell.text()[open..slip.span.start];
+    let is_one = slip.cell.text()[..open].rfind("!(\"").is_some_and(|start| {
+        !slip.cell.text()[start..open].contains('{') && !inside.contains('{')
+            || inside.matches('{').count() == 1
+    });
+    let mut edits = vec![edit(open, open + 2, "{:?}")];
+    edits.extend(derived(slip, of_type, "Debug"));
+    let has_debug = edits.len() == 2 || slip.text(item).contains("Debug");
+    (is_one && has_debug).then(|| {
+        Answer::of(edits)
+            .titled("show its fields: `{:?}` in the text, and `#[derive(Debug)]` above the type")
+            .why("`{}` needs text that a type defines for itself by `impl std::fmt::Display`")
+    })
+}
+
+/// The place of a type that the cell defines.
+fn item_of(slip: &Slip, of_type: &str) -> Option<CellSpan> {
+    slip.cell.statements()?.iter().find_map(|statement| {
         let Stmt::Item(item) = statement else {
             return None;
         };
@@ -49,7 +75,12 @@ pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> 
             _ => return None,
         };
         (*name == of_type).then(|| place(&item.span()))
-    })?;
+    })
+}
+
+/// The `derive` of a type of the cell that lacks it; `None` for any other type.
+pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> {
+    let item = item_of(slip, of_type)?;
     let has_it = slip.text(item).split('{').next()?.contains(wanted);
     (!has_it).then(|| insert(item.start, format!("#[derive({wanted})]\n")))
 }

@@ -11,6 +11,7 @@ mod numbers;
 mod results;
 mod semicolons;
 mod tree;
+mod unwrapped;
 mod values;
 
 use stratoscope_cell_syntax::Syntax;
@@ -18,7 +19,8 @@ use stratoscope_cell_syntax::Syntax;
 pub(super) use self::functions::{model_of, type_returned};
 pub use self::moves::owned;
 pub(super) use self::numbers::{is_borrowed, list_around};
-pub(super) use self::tree::without_mut;
+pub(super) use self::tree::{binary_at, pair_of_loop, without_mut};
+pub(super) use self::unwrapped::in_a_call;
 
 use super::{CellContext, fixed};
 use crate::render::apply;
@@ -110,6 +112,7 @@ pub(super) fn answer(
         .or_else(|| functions::answer(&slip))
         .or_else(|| items::answer(&slip))
         .or_else(|| results::answer(&slip))
+        .or_else(|| unwrapped::answer(&slip))
         .or_else(|| values::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;
     slip.diagnostic(answer)
@@ -154,6 +157,7 @@ impl Slip<'_> {
                 "remove the ",
                 "ensure that all ",
                 "add `#[derive(",
+                "in format strings you may be able to use ",
             ]
             .iter()
             .any(|words| it.starts_with(words))

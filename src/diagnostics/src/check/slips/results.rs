@@ -81,14 +81,15 @@ fn array(slip: &Slip) -> Option<Answer> {
         .rsplit(|it: char| !(it.is_alphanumeric() || it == '_'))
         .next()?
         .to_owned();
-    let value = slip.bound(&name, slip.span.start)?.value?;
-    let Expr::Array(array) = value else {
+    let bound = slip.bound(&name, slip.span.start)?;
+    let Expr::Array(array) = bound.value? else {
         return None;
     };
-    Some(
-        Answer::of(vec![insert(place(&array).start, "vec!")])
-            .why("an array has its length for good; a `Vec` grows"),
-    )
+    let mutable = bound.without_mut.map(|at| insert(at, "mut "));
+    let edits = mutable
+        .into_iter()
+        .chain([insert(place(&array).start, "vec!")]);
+    Some(Answer::of(edits.collect()).why("an array has its length for good; a `Vec` grows"))
 }
 
 /// `let [loss, accuracy] = evaluate!(model, dev)?;`

@@ -88,6 +88,52 @@ pub(super) fn find_local<T>(cell: &Syntax, read: impl Fn(&Local) -> Option<T>) -
     found
 }
 
+/// An operator and what stands on its two sides.
+pub(in crate::check) struct Binary {
+    pub operator: CellSpan,
+    pub left: CellSpan,
+    pub right: CellSpan,
+}
+
+/// The innermost operation whose operator and whole place are the meant ones.
+pub(in crate::check) fn binary_at(
+    cell: &Syntax,
+    is_meant: impl Fn(CellSpan, CellSpan) -> bool,
+) -> Option<Binary> {
+    find(cell, |it| match it {
+        Expr::Binary(binary) if is_meant(place(&binary.op), place(it)) => Some(Binary {
+            operator: place(&binary.op),
+            left: place(&binary.left),
+            right: place(&binary.right),
+        }),
+        _ => None,
+    })
+}
+
+/// The two names of the pattern of the `for` that goes over what stands at a place.
+pub(in crate::check) fn pair_of_loop(cell: &Syntax, over: CellSpan) -> Option<(String, String)> {
+    find(cell, |it| {
+        let Expr::ForLoop(found) = it else {
+            return None;
+        };
+        let Pat::Tuple(pattern) = &*found.pat else {
+            return None;
+        };
+        let names: Vec<String> = pattern
+            .elems
+            .iter()
+            .filter_map(|it| match it {
+                Pat::Ident(name) => Some(name.ident.to_string()),
+                _ => None,
+            })
+            .collect();
+        match names.as_slice() {
+            [first, second] if place(&found.expr) == over => Some((first.clone(), second.clone())),
+            _ => None,
+        }
+    })
+}
+
 /// Whether a place lies in another one.
 pub(super) fn is_in(inner: CellSpan, outer: CellSpan) -> bool {
     outer.start <= inner.start && inner.end <= outer.end

@@ -1,0 +1,158 @@
+//! Values that are not taken out yet, or not yet what they are used as: a `Result` without its `?`, all epochs in place of the last,
+//! an integer as an index, an `if` without its `else`.
+
+use syn::Expr;
+
+use super::tree::{find, is_in, name_of, place};
+use super::{Answer, CellContext, Slip, edit, insert};
+use crate::{CellSpan, Diagnostic};
+use stratoscope_cell_syntax::Syntax;
+use stratoscope_render::text;
+
+/// A `Result` where an argument of a call of ours takes a value.
+pub(in crate::check) fn in_a_call(
+    cell: &Syntax,
+    found: &Diagnostic,
+    span: CellSpan,
+    context: &CellContext,
+) -> Option<Diagnostic> {
+    let slip = Slip {
+        cell,
+        found,
+        span,
+        context,
+    };
+    slip.diagnostic(without_mark(&slip)?)
+}
+
+pub(super) fn answer(slip: &Slip) -> Option<Answer> {
+    match slip.code() {
+        "E0308" => last_epoch(slip).or_else(|| without_mark(slip)),
+        "E0277" => index(slip).or_else(|| without_mark(slip)),
+        "E0317" => without_else(slip),
+        "E0597" | "E0505" | "E0373" => thread(slip),
+        _ => None,
+    }
+}
+
+/// `let loss: f64 = history["loss"];`
+fn last_epoch(slip: &Slip) -> Option<Answer> {
+    let is_row =
+        slip.found.labels.iter().any(|it| {
+            it.text.starts_with("expected `f64`, found ") && it.text.ends_with("`[f64]`")
+        });
+    let is_index = find(slip.cell, |it| {
+        (matches!(it, Expr::Index(_)) && place(it) == slip.span).then_some(())
+    });
+    (is_row && is_index.is_some()).then(|| {
+        Answer::of(vec![
+            insert(slip.span.start, "*"),
+            insert(slip.span.end, ".last().expect(\"an epoch\")"),
+        ])
+        .why("a history has a value for each epoch; the last one is that of the last epoch")
+    })
+}
+
+/// `let data = Dataset::csv("a.csv");`, `let n = "16".parse();`, and then a use of what is a `Result`.
+fn without_mark(slip: &Slip) -> Option<Answer> {
+    let labels = slip.found.labels.iter().map(|it| it.text.as_str());
+    let words: Vec<&str> = labels.chain([slip.message()]).collect();
+    if !words.iter().any(|it| it.contains("Result<")) {
+        return None;
+    }
+    let name = find(slip.cell, |it| {
+        let name = name_of(it)?;
+        (place(it) == slip.span).then_some(name)
+    })?;
+    let bound = slip.bound(&name, slip.span.start)?;
+    let (value, at) = (bound.value?, bound.value_span?);
+    if bound.of_type.is_some() {
+        return None;
+    }
+    let mut edits = vec![insert(at.end, "?")];
+    match &value {
+        Expr::MethodCall(call) if call.method == "parse" => {
+            if call.turbofish.is_none() {
+                let is_float = slip.text(place(&call.receiver)).contains('.');
+                let number = if is_float { "::<f64>" } else { "::<usize>" };
+                edits.insert(0, insert(place(&call.method).end, number));
+            }
+        }
+        Expr::Call(_) | Expr::MethodCall(_) => {}
+        _ => return None,
+    }
+    Some(
+        Answer::of(edits)
+            .why("`?` takes the value out of a `Result`, or ends the cell with its error")
+            .instead(format!("`{name}` is a `Result`: its `let` lacks the `?`")),
+    )
+}
+
+/// `scores[i]` with an `i32`.
+fn index(slip: &Slip) -> Option<Answer> {
+    const INTEGERS: [&str; 9] = [
+        "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64",
+    ];
+    let (_, of_type) = slip.message().split_once(" cannot be indexed by `")?;
+    let of_type = of_type.trim_end_matches('`').trim_start_matches('&');
+    if !slip.message().starts_with("the type `[") || !INTEGERS.contains(&of_type) {
+        return None;
+    }
+    let text = slip.text(slip.span);
+    let is_simple = text
+        .chars()
+        .all(|it| it.is_alphanumeric() || "_.()".contains(it));
+    let written = if is_simple {
+        format!("{text} as usize")
+    } else {
+        format!("({text}) as usize")
+    };
+    Some(
+        Answer::of(vec![edit(slip.span.start, slip.span.end, written)])
+            .why("an index is a `usize`")
+            .instead(format!(
+                "a list is indexed by a `usize`, and this is an `{of_type}`"
+            )),
+    )
+}
+
+/// `let size = if n > 50 { "big" };`
+fn without_else(slip: &Slip) -> Option<Answer> {
+    let whole = text::excerpt(slip.text(slip.span), 60);
+    Some(
+        Answer::words(format!("say what it is otherwise: `{whole} else {{ … }}`"))
+            .why("an `if` that is a value has one for both cases")
+            .instead("this `if` is a value, and has none where its condition does not hold"),
+    )
+}
+
+/// `std::thread::spawn(|| … scores …)`: the closure takes a copy with it.
+fn thread(slip: &Slip) -> Option<Answer> {
+    let labels = slip.found.labels.iter().map(|it| it.text.as_str());
+    let is_borrowed = labels
+        .chain([slip.message()])
+        .any(|it| it.contains("borrowed for `'static`") || it.contains("closure may outlive"));
+    if !is_borrowed {
+        return None;
+    }
+    let (closure, name) = find(slip.cell, |it| {
+        let Expr::Closure(closure) = it else {
+            return None;
+        };
+        let at = place(it);
+        let named = slip.message().split('`').nth(1).unwrap_or_default();
+        let is_meant = is_in(slip.span, at) && closure.capture.is_none();
+        (is_meant && !named.is_empty()).then(|| (at, named.to_owned()))
+    })?;
+    let is_name = name.chars().all(|it| it.is_alphanumeric() || it == '_');
+    is_name.then(|| {
+        let copied = format!("{{ let {name} = {name}.clone(); move ");
+        Answer::of(vec![
+            insert(closure.start, copied),
+            insert(closure.end, " }"),
+        ])
+        .why(
+            "a thread may live longer than the cell: with `move` it owns what it uses, here a copy",
+        )
+    })
+}
