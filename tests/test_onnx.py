@@ -29,7 +29,7 @@ REFERENCES = {"distilbert": "sequence", "roberta": "sequence", "xlm-roberta": "q
 OUTPUTS = {"sequence": ["logits"], "regression": ["logits"], "labels": ["logits"], "adapters": ["logits"], "token": ["logits"],
            "question": ["start_logits", "end_logits"], "choice": ["logits"], "masked": ["logits"],
            "sentence": ["token_embeddings", "sentence_embedding"]}
-LAYERS = ["dense", "mean", "flat", "linear", "relu", "sigmoid", "softmax", "tanh"]
+LAYERS = ["dense", "mean", "flat", "linear", "relu", "sigmoid", "softmax", "tanh", "gelu", "silu", "elu", "leaky_relu", "softplus"]
 # As in tests/parity/README.md: activations, logits.
 ROUNDING = 1e-5
 

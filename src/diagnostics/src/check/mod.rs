@@ -108,6 +108,9 @@ pub fn check_cell(cell: impl Into<CellSyntax>, context: &CellContext) -> Vec<Dia
 }
 
 fn find(cell: &Syntax, context: &CellContext) -> Vec<Diagnostic> {
+    if let Some(found) = shell::misplaced(cell.text()) {
+        return vec![found];
+    }
     let mut findings = match cell.tokens() {
         Some(tokens) => of_rust(cell, tokens, context),
         None => syntax::explain(cell, context).into_iter().collect(),

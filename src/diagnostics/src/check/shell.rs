@@ -1,7 +1,5 @@
 //! Lines for the shell that lack their `!`: `pip install rand`.
 
-use std::ops::Range;
-
 use super::CellContext;
 use crate::rules::NameOfAnotherLibrary;
 use crate::{Diagnostic, Edit, Place, Rule};
@@ -39,11 +37,7 @@ pub(super) fn answer(cell: &str) -> Option<Diagnostic> {
     for line in cell.split_inclusive('\n') {
         let code = line.trim();
         let at = start + line.len() - line.trim_start().len();
-        let line_start = start;
         start += line.len();
-        if let Some(found) = misplaced(cell, code, line_start..start) {
-            return Some(found);
-        }
         if let Some(found) = command(code, at) {
             return Some(found);
         }
@@ -94,13 +88,15 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
     Some(facts.diagnostic())
 }
 
-/// A magic of the whole cell that is not its first line: `%%time` between two statements.
-fn misplaced(cell: &str, code: &str, line: Range<usize>) -> Option<Diagnostic> {
-    let is_magic = code.starts_with("%%") && code[2..].starts_with(char::is_alphabetic);
-    if !is_magic || cell[..line.start].trim().is_empty() {
+/// SC0130 for a magic of the whole cell that is not its first line: `%%time` between two statements.
+pub(super) fn misplaced(cell: &str) -> Option<Diagnostic> {
+    let at = cell.find("\n%%").map(|at| at + 1)?;
+    let code = cell[at..].lines().next()?.trim_end();
+    let is_magic = code[2..].starts_with(char::is_alphabetic);
+    if !is_magic || cell[..at].trim().is_empty() {
         return None;
     }
-    let at = line.start + cell[line.clone()].find('%')?;
+    let line = at..cell.len().min(at + code.len() + 1);
     let facts = NameOfAnotherLibrary {
         given: code.to_owned(),
         written: Some(format!("{code} in the first line of the cell")),
@@ -170,15 +166,16 @@ mod tests {
                 "%env CUDA_VISIBLE_DEVICES=0",
             ),
             ("cargo add rand", "%dep rand = \"*\""),
-            (
-                "let a = 1;\n%%time\nlet b = 2;",
-                "%%time\nlet a = 1;\nlet b = 2;",
-            ),
             ("cargo add rand@0.9", "%dep rand = \"0.9\""),
         ] {
             let found = answer(cell).expect("a magic");
             assert_eq!(apply(cell, &found.fixes[0]).as_deref(), Some(written));
         }
+        let cell = "let a = 1;\n%%time\nlet b = 2;";
+        let found = misplaced(cell).expect("a magic");
+        let fixed = apply(cell, &found.fixes[0]);
+        assert_eq!(fixed.as_deref(), Some("%%time\nlet a = 1;\nlet b = 2;"));
+        assert_eq!(misplaced("%%time\nlet a = 5\n%2;"), None);
         for cell in ["ls -l", "git status"] {
             assert!(answer(cell).is_some(), "{cell}");
         }

@@ -109,7 +109,8 @@ impl Translator<'_> {
 
     fn is_history_of_notebook(&self, name: &str) -> bool {
         let kind = self.known.variables.get(name);
-        !self.things.contains_key(name) && kind.is_some_and(|it| it.ends_with("::History"))
+        !self.things.contains_key(name)
+            && kind.is_some_and(|it| it.rsplit("::").next() == Some("History"))
     }
 
     /// `classifier(texts)[0]["label"]` of a `pipeline`; `None`: it is something else.

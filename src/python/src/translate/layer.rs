@@ -29,7 +29,19 @@ pub(crate) struct Layer {
 }
 
 /// Activations that exist here.
-const ACTIVATIONS: &[&str] = &["linear", "relu", "sigmoid", "softmax", "tanh"];
+const ACTIVATIONS: &[&str] = &[
+    "linear",
+    "relu",
+    "sigmoid",
+    "softmax",
+    "tanh",
+    "gelu",
+    "silu",
+    "swish",
+    "elu",
+    "leaky_relu",
+    "softplus",
+];
 
 /// The arguments that the layers of Keras have by their places; `None` for a layer that is not here.
 fn order(class: &str) -> Option<&'static [&'static str]> {
@@ -221,7 +233,7 @@ impl Translator<'_> {
             true => Ok(name),
             false => Err(format!(
                 "there is no activation `{name}` here; there are {}",
-                stratoscope_render::text::names(ACTIVATIONS, 8)
+                stratoscope_render::text::names(ACTIVATIONS, 12)
             )),
         }
     }

@@ -18,63 +18,75 @@ use crate::support;
 /// The codes that are about outputs and losses.
 const OURS: &[&str] = &["SC0302", "SC0303", "SC0304", "SC0315", "SC0501"];
 
-const ACTIVATIONS: [Option<&str>; 6] = [
+const ACTIVATIONS: [Option<&str>; 7] = [
     None,
     Some("linear"),
     Some("relu"),
     Some("tanh"),
+    Some("gelu"),
     Some("sigmoid"),
     Some("softmax"),
 ];
 
 /// Loss, `from_logits`, outputs; then what `compile!` answers to each of [`ACTIVATIONS`], and to a network
 /// that does not say what its last layer does. `-`: nothing.
-const TABLE: &[(&str, bool, usize, [&str; 7])] = &[
+const TABLE: &[(&str, bool, usize, [&str; 8])] = &[
     (
         "sparse",
         true,
         3,
-        ["-", "-", "-", "-", "SC0303", "SC0303", "-"],
+        ["-", "-", "-", "-", "-", "SC0303", "SC0303", "-"],
     ),
     (
         "sparse",
         false,
         3,
-        ["SC0302", "SC0302", "SC0302", "SC0302", "-", "-", "-"],
+        [
+            "SC0302", "SC0302", "SC0302", "SC0302", "SC0302", "-", "-", "-",
+        ],
     ),
-    ("sparse", true, 1, ["SC0305"; 7]),
-    ("sparse", false, 1, ["SC0305"; 7]),
+    ("sparse", true, 1, ["SC0305"; 8]),
+    ("sparse", false, 1, ["SC0305"; 8]),
     (
         "categorical",
         true,
         3,
-        ["-", "-", "-", "-", "SC0303", "SC0303", "-"],
+        ["-", "-", "-", "-", "-", "SC0303", "SC0303", "-"],
     ),
     (
         "categorical",
         false,
         3,
-        ["SC0302", "SC0302", "SC0302", "SC0302", "-", "-", "-"],
+        [
+            "SC0302", "SC0302", "SC0302", "SC0302", "SC0302", "-", "-", "-",
+        ],
     ),
-    ("categorical", true, 1, ["SC0305"; 7]),
-    ("categorical", false, 1, ["SC0305"; 7]),
+    ("categorical", true, 1, ["SC0305"; 8]),
+    ("categorical", false, 1, ["SC0305"; 8]),
     (
         "binary",
         true,
         1,
-        ["-", "-", "SC0315", "-", "SC0303", "SC0305", "-"],
+        ["-", "-", "SC0315", "-", "-", "SC0303", "SC0305", "-"],
     ),
     (
         "binary",
         false,
         1,
-        ["SC0302", "SC0302", "SC0302", "SC0302", "-", "SC0305", "-"],
+        [
+            "SC0302", "SC0302", "SC0302", "SC0302", "SC0302", "-", "SC0305", "-",
+        ],
     ),
-    ("binary", true, 3, ["SC0306"; 7]),
-    ("binary", false, 3, ["SC0306"; 7]),
+    ("binary", true, 3, ["SC0306"; 8]),
+    ("binary", false, 3, ["SC0306"; 8]),
     // A number has no logits.
-    ("mse", false, 1, ["-", "-", "-", "-", "-", "SC0305", "-"]),
-    ("mse", false, 3, ["SC0309"; 7]),
+    (
+        "mse",
+        false,
+        1,
+        ["-", "-", "-", "-", "-", "-", "SC0305", "-"],
+    ),
+    ("mse", false, 3, ["SC0309"; 8]),
 ];
 
 fn loss(name: &str, from_logits: bool) -> Result<Loss> {
@@ -166,7 +178,7 @@ fn every_activation_and_loss_has_one_answer() {
             }
         }
         let (codes, _) = answers(&own(*outputs, 1.0), loss(name, *from_logits));
-        assert_eq!(codes, expected[6], "{about}, a network of one's own");
+        assert_eq!(codes, expected[7], "{about}, a network of one's own");
     }
 }
 

@@ -17,6 +17,10 @@ const ACTIVATIONS: &[(&[&str], &str)] = &[
     (&["Sigmoid", "sigmoid"], "sigmoid"),
     (&["Tanh", "tanh"], "tanh"),
     (&["Softmax", "softmax"], "softmax"),
+    (&["GELU", "gelu"], "gelu"),
+    (&["SiLU", "silu"], "silu"),
+    (&["ELU", "elu"], "elu"),
+    (&["Softplus", "softplus"], "softplus"),
 ];
 
 const NO_CHAIN: &str = "a `Module` is translated where `forward` is a chain of layers without arguments of its own; any other is a `Network` of your \

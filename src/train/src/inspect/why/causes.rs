@@ -22,14 +22,16 @@ const TINY: f64 = 1e-19;
 const MASKED: f64 = -1e37;
 
 /// Operations of the layers that cannot divide, take a root or a logarithm.
-const PLAIN: [&str; 17] = [
+const PLAIN: [&str; 21] = [
     "add bias",
     "add input",
     "center",
     "dropout",
+    "elu",
     "error",
     "gate",
     "GELU",
+    "leaky relu",
     "look up",
     "mask",
     "mean",
@@ -38,6 +40,8 @@ const PLAIN: [&str; 17] = [
     "relu",
     "rotate",
     "scale",
+    "silu",
+    "softplus",
     "tanh",
     "variance",
 ];

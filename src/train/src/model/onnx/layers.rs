@@ -261,6 +261,17 @@ impl Translation {
             Activation::Sigmoid => self.graph.node(part, "Sigmoid", &[&x], &[]),
             Activation::Softmax => self.graph.node(part, "Softmax", &[&x], &last),
             Activation::Tanh => self.graph.node(part, "Tanh", &[&x], &[]),
+            Activation::Gelu => self.gelu(part, &x),
+            Activation::Silu => {
+                let gate = self.graph.node(part, "Sigmoid", &[&x], &[]);
+                self.graph.node(part, "Mul", &[&x, &gate], &[])
+            }
+            Activation::Elu => self.graph.node(part, "Elu", &[&x], &[]),
+            Activation::LeakyRelu => {
+                let slope = [("alpha", Attribute::Float(Activation::LEAKY_SLOPE as f32))];
+                self.graph.node(part, "LeakyRelu", &[&x], &slope)
+            }
+            Activation::Softplus => self.graph.node(part, "Softplus", &[&x], &[]),
         }
     }
 

@@ -129,7 +129,8 @@ impl Layer {
         }
     }
 
-    /// What is done to each output: `"relu"`, `"sigmoid"`, `"softmax"`, `"tanh"`. Default: nothing.
+    /// What is done to each output: `"relu"`, `"gelu"`, `"sigmoid"`, `"softmax"`, `"tanh"` and others of [`Activation`]. Default:
+    /// nothing.
     #[must_use]
     pub fn activation(mut self, activation: impl IntoActivation) -> Self {
         match activation.into_activation() {
