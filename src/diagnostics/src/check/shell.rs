@@ -6,11 +6,12 @@ use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
 /// Commands that notebooks are used to.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "apt",
     "apt-get",
     "cargo",
     "cat",
+    "cd",
     "conda",
     "cp",
     "curl",

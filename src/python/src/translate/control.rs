@@ -263,7 +263,7 @@ impl Translator<'_> {
                 self.things.get(name),
                 Some(Thing::List | Thing::Texts | Thing::Missing(_))
             ),
-            None => matches!(items.kind, Kind::List(_)),
+            None => matches!(items.kind, Kind::List(_)) || is_of_a_history(items),
         };
         match is_list {
             true => self.value(items),
@@ -375,4 +375,13 @@ fn only_configures(body: &[Statement]) -> bool {
         }
     }
     sets && body.iter().all(is_of_it)
+}
+
+/// `history.history["loss"]`
+fn is_of_a_history(items: &Value) -> bool {
+    let Kind::Index(object, name) = &items.kind else {
+        return false;
+    };
+    let is_history = matches!(&object.kind, Kind::Attribute(_, name) if name == "history");
+    is_history && name.text().is_some()
 }

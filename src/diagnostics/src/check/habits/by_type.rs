@@ -1,7 +1,8 @@
 //! Which habits there are on the values and the functions of a type.
 
 use super::{
-    Habit, of_data, of_models, of_predictions, of_runs, of_strategies, of_tokenizers, of_values,
+    Habit, of_data, of_models, of_predictions, of_runs, of_strategies, of_tokenizers, of_types,
+    of_values,
 };
 
 /// The habits on values of a type.
@@ -22,6 +23,7 @@ pub(super) fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
         "Evaluation" => of_models::EVALUATION,
         "Predictions" => of_predictions::PREDICTIONS,
         "BertTokenizer" => of_tokenizers::TOKENIZER,
+        "Layer" => of_types::LAYER,
         "Dataset" => of_data::DATASET,
         "Example" => of_data::EXAMPLE,
         "Vec" | "VecDeque" => of_values::LIST,

@@ -19,7 +19,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// A template with its places filled: `{it}` the receiver, `{0}` the first value in the brackets, `{..}` all of them,
-    /// `{index}`, `{key}` a text that is the index, `{range}` a range that is it, with both ends, `{op}` an operator, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
+    /// `{index}`, `{second}` the index behind it, `{key}` a text that is the index, `{range}` a range that is it, with both ends, `{op}` an operator, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
     /// `println!`. `None` where the usage does not have the part.
     pub fn fill(&self, template: &str) -> Option<String> {
         let mut filled = String::new();
@@ -55,6 +55,7 @@ impl Parts<'_> {
             }
             "name" => return Some(usage.name.clone()),
             "index" => return Some(usage.index.as_ref()?.0.clone()),
+            "second" => return Some(usage.second.as_ref()?.0.clone()),
             "key" => return Some(usage.index.as_ref()?.0.trim_matches('"').to_owned()),
             "op" => return Some(usage.name.trim_start_matches("op ").to_owned()),
             "range" => return self.range(),
@@ -105,6 +106,7 @@ fn is_place(name: &str) -> bool {
         "it" | "name"
             | "index"
             | "key"
+            | "second"
             | "op"
             | "range"
             | "value"

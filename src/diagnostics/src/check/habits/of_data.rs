@@ -89,6 +89,21 @@ pub(super) const DATASET: &[Habit] = &[
         "the number of examples of each class",
     ),
     Habit(
+        "[\"text\"][_] | [\"sentence\"][_] | [\"review\"][_]",
+        "{it}[{second}].text.clone()",
+        "an index gives an example, with its `text`",
+    ),
+    Habit(
+        "[\"label\"][_] | [\"labels\"][_] | [\"target\"][_]",
+        "{it}[{second}].class()",
+        "an index gives an example, with its label",
+    ),
+    Habit(
+        "features.mean(..) | features.mean() | mean() | mean(..)",
+        "(0..{it}.num_features()).map(|column| {it}.examples.iter().map(|example| example.features[column]).sum::<f32>() / {it}.len() as f32).collect::<Vec<f32>>()",
+        "the numbers are in the examples: the mean of each column",
+    ),
+    Habit(
         "text[_] | texts[_] | sentences[_]",
         "{it}[{index}].text.clone()",
         "an index gives an example, with its `text`",

@@ -339,7 +339,7 @@ pub(super) const HISTORY: &[Habit] = &[
 
 pub(super) const EVALUATION: &[Habit] = &[
     Habit(
-        "[\"loss\"] | [0]",
+        "[\"loss\"] | [0] | loss()",
         "{it}.loss",
         "the loss is a field, and `metric(\"accuracy\")` finds a metric by its name",
     ),

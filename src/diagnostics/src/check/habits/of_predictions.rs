@@ -75,6 +75,11 @@ pub(super) const PREDICTIONS: &[Habit] = &[
         "each prediction is one of `rows`",
     ),
     Habit(
+        "classification_report(_)",
+        "{it}.confusion_matrix({0})?",
+        "the matrix counts how often each class was predicted as each; `assess` has precision, recall and F1",
+    ),
+    Habit(
         "accuracy(_) | score(_) | evaluate(_)",
         "{it}.assess({0})?",
         "`assess` compares the predictions with labels, with intervals",

@@ -4,8 +4,13 @@ use super::Habit;
 
 pub(super) const RUN: &[Habit] = &[
     Habit(
-        "loss | loss() | last_loss | current_loss",
+        "loss | loss() | last_loss | current_loss | losses.last() | losses[-1]",
         "{it}.history()?.steps.last().map(|step| step.loss)",
+        "the history of a run has the loss and the rate of each step that was made",
+    ),
+    Habit(
+        "losses | losses()",
+        "{it}.history()?.steps.iter().map(|step| step.loss).collect::<Vec<_>>()",
         "the history of a run has the loss and the rate of each step that was made",
     ),
     Habit(
@@ -29,7 +34,7 @@ pub(super) const RUN: &[Habit] = &[
         "`pin(1e-5)` fixes the rate, `scale(0.5)` multiplies that of the schedule",
     ),
     Habit(
-        "step() | next() | advance() | step_once()",
+        "step() | next() | advance() | step_once() | train_step() | train_on_batch(..) | training_step() | optimizer_step()",
         "{it}.step(1)?",
         "`step` takes how many optimizer steps are made",
     ),

@@ -107,3 +107,17 @@ pub(super) const TYPES: &[Module] = &[
         otherwise: "data sets number their labels and models have their tokenizer; numbers are scaled by `data.map(|example| …)`",
     },
 ];
+
+/// On the layers of a `Sequential`.
+pub(super) const LAYER: &[Habit] = &[
+    Habit(
+        "relu() | gelu() | silu() | elu() | softplus() | tanh() | sigmoid() | softmax()",
+        "{it}.activation(\"{name}\")",
+        "a layer has its activation by name",
+    ),
+    Habit(
+        "input_dim(_) | shape(_)",
+        "{it}.input_shape({0})",
+        "the first layer has the number of columns of the data",
+    ),
+];

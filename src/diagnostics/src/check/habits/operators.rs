@@ -66,8 +66,14 @@ pub(super) fn with_predictions(
     };
     let text = cell.text();
     let operator = text.get(found.operator.start..found.operator.end)?;
-    let predictions = text.get(other.start..other.end)?;
-    let of_type = type_of_name(cell, predictions.trim_start_matches('&'), context)?;
+    let predictions = text.get(other.start..other.end)?.trim_start_matches('&');
+    // `predictions.argmax(axis = 1)` and `predictions.labels()` are of the same rows.
+    let (head, rest) = predictions.split_once('.').unwrap_or((predictions, ""));
+    let is_of_rows = ["argmax(", "labels", "classes", "predicted"]
+        .iter()
+        .any(|it| rest.starts_with(it));
+    let predictions = if is_of_rows { head } else { predictions };
+    let of_type = type_of_name(cell, predictions, context)?;
     let is_meant = of_type.ends_with("Predictions") && matches!(operator, "==" | "!=");
     if !is_meant {
         return None;
@@ -107,8 +113,10 @@ pub(super) fn of_pairs(cell: &Syntax, over: CellSpan) -> Option<&'static str> {
             .iter()
             .any(|word| it.contains(word)) =>
         {
-            "{it}.examples.iter().map(|example| (&example.text, example.class()))"
+            "{it}.examples.iter().map(|example| (&example.text, example.class().expect(\"a label\")))"
         }
-        _ => "{it}.examples.iter().map(|example| (&example.features, example.class()))",
+        _ => {
+            "{it}.examples.iter().map(|example| (&example.features, example.class().expect(\"a label\")))"
+        }
     })
 }

@@ -22,8 +22,8 @@ pub(super) struct Usage {
     pub call: Option<(Vec<String>, usize)>,
     /// What stands in square brackets behind it, and where these end.
     pub index: Option<(String, usize)>,
-    /// Where `[-1]` behind the index ends.
-    pub ends_in_last: Option<usize>,
+    /// A second index behind the first, and where it ends.
+    pub second: Option<(String, usize)>,
     /// What is assigned to it, and where that ends.
     pub assigned: Option<(String, usize)>,
     /// Whether a `for` goes over it.
@@ -110,11 +110,12 @@ impl Usage {
             return forms;
         }
         if let Some((value, end)) = &self.index {
+            if let Some((second, end)) = &self.second {
+                forms.push(form(format!("{name}[\"_\"][{second}]"), *end, true));
+                forms.push(form(format!("{name}[{value}][_]"), *end, true));
+            }
             forms.push(form(format!("{name}[{value}]"), *end, true));
             if value.starts_with('"') {
-                if let Some(end) = self.ends_in_last {
-                    forms.push(form(format!("{name}[\"_\"][-1]"), end, true));
-                }
                 forms.push(form(format!("{name}[\"_\"]"), *end, true));
             }
             if value.contains("..") {
@@ -284,8 +285,9 @@ fn behind(text: &str, trees: &[TokenTree], mut next: usize, mut usage: Usage) ->
             usage.index = Some((inside, span_of(group.span()).end));
             next += 1;
             if let Some(TokenTree::Group(second)) = trees.get(next) {
-                let is_last = slice(text, span_of(second.span())).replace(' ', "") == "[-1]";
-                usage.ends_in_last = is_last.then(|| span_of(second.span()).end);
+                let is_index = second.delimiter() == Delimiter::Bracket;
+                let inside = slice(text, inside_of(second)).replace(' ', "");
+                usage.second = is_index.then(|| (inside, span_of(second.span()).end));
             }
         }
         _ => {}

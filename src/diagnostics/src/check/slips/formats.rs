@@ -12,7 +12,10 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     }
     let edits = rewritten(slip.cell.text());
     if edits.is_empty() {
-        return None;
+        return message.contains("found `%`").then(|| {
+            Answer::words("write `{:.2} %` and the value times 100: `println!(\"{:.2} %\", 100.0 * accuracy)`")
+                .instead("Rust's formats have no percent sign")
+        });
     }
     Some(Answer::of(edits).why(
         "Rust's formats have no letter for numbers and texts: `{:.3}` rounds, `{:>8}` aligns, `{:e}` has an exponent",

@@ -87,13 +87,19 @@ pub(super) fn derived(slip: &Slip, of_type: &str, wanted: &str) -> Option<Edit> 
 
 /// A `match` that does not have all values.
 fn without_arm(slip: &Slip) -> Option<Answer> {
-    let (end, is_open) = find(slip.cell, |it| match it {
+    let (end, is_open, other) = find(slip.cell, |it| match it {
         Expr::Match(matched)
             if is_in(slip.span, place(it)) && place(&matched.expr) == slip.span =>
         {
             let last = matched.arms.last()?;
             let needs_comma = last.comma.is_none() && !matches!(*last.body, Expr::Block(_));
-            Some((place(last).end, needs_comma))
+            let other = match &*last.body {
+                Expr::Lit(body) if matches!(body.lit, syn::Lit::Str(_)) => "\"other\"",
+                Expr::Lit(body) if matches!(body.lit, syn::Lit::Int(_)) => "0",
+                Expr::Lit(body) if matches!(body.lit, syn::Lit::Float(_)) => "0.0",
+                _ => "todo!(\"all other values\")",
+            };
+            Some((place(last).end, needs_comma, other))
         }
         _ => None,
     })?;
@@ -106,7 +112,7 @@ fn without_arm(slip: &Slip) -> Option<Answer> {
     } else {
         " ".to_owned()
     };
-    let arm = format!("{comma}{gap}_ => todo!(\"all other values\"),");
+    let arm = format!("{comma}{gap}_ => {other},");
     Some(
         Answer::of(vec![insert(end, arm)])
             .titled("add an arm for all other values: `_ => …`")

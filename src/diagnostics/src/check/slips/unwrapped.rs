@@ -30,6 +30,8 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
         "E0308" => last_epoch(slip).or_else(|| without_mark(slip)),
         "E0277" => index(slip).or_else(|| without_mark(slip)),
         "E0317" => without_else(slip),
+        "E0284" | "E0283" | "E0282" => parsed(slip),
+        "E0608" => parts(slip),
         "E0597" | "E0505" | "E0373" => thread(slip),
         _ => None,
     }
@@ -85,6 +87,61 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
         Answer::of(edits)
             .why("`?` takes the value out of a `Result`, or ends the cell with its error")
             .instead(format!("`{name}` is a `Result`: its `let` lacks the `?`")),
+    )
+}
+
+/// `let n = "12".parse();`, of which nothing says what it makes.
+fn parsed(slip: &Slip) -> Option<Answer> {
+    let statements = slip.cell.statements()?.iter().map(place);
+    let around = statements.into_iter().find(|it| is_in(slip.span, *it))?;
+    let (at, number, is_tried) = find(slip.cell, |it| {
+        let (call, is_tried) = match it {
+            Expr::Try(tried) => (&*tried.expr, true),
+            _ => (it, false),
+        };
+        let Expr::MethodCall(call) = call else {
+            return None;
+        };
+        let is_meant = call.method == "parse" && call.turbofish.is_none();
+        let receiver = slip.text(place(&call.receiver));
+        let number = if receiver.contains('.') && receiver.starts_with('"') {
+            "::<f64>"
+        } else {
+            "::<i64>"
+        };
+        (is_meant && is_in(place(it), around)).then(|| (place(&call.method).end, number, is_tried))
+    })?;
+    let end = slip.cell.text()[at..].find(')').map(|it| at + it + 1)?;
+    let has_mark = is_tried || slip.cell.text()[end..].starts_with(['?', '.']);
+    let mut edits = vec![insert(at, number)];
+    if !has_mark {
+        edits.push(insert(end, "?"));
+    }
+    Some(
+        Answer::of(edits)
+            .why("`parse` makes any type of number, and the text does not say which")
+            .instead("the type that `parse` makes is not known"),
+    )
+}
+
+/// `let words = text.split(' '); words[1]`: parts are an iterator until they are collected.
+fn parts(slip: &Slip) -> Option<Answer> {
+    let is_split = slip
+        .message()
+        .contains("cannot index into a value of type `")
+        && slip.message().contains("Split");
+    if !is_split {
+        return None;
+    }
+    let name = find(slip.cell, |it| match it {
+        Expr::Index(index) if is_in(slip.span, place(it)) => name_of(&index.expr),
+        _ => None,
+    })?;
+    let at = slip.bound(&name, slip.span.start)?.value_span?;
+    Some(
+        Answer::of(vec![insert(at.end, ".map(str::to_owned).collect::<Vec<String>>()")])
+            .why("`split` yields one part after the other; `collect` makes a list of them, which has an index")
+            .instead("the parts of a text are no list yet"),
     )
 }
 
