@@ -50,11 +50,12 @@ system_packages() {
 # Whether this run takes a lane.
 takes() { [[ " ${lanes[*]} " == *" $1 "* ]]; }
 
-# A device, a browser and an older processor.
+# A device, a browser, a debugger and an older processor.
 display_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
+    compgen -c lldb-dap >/dev/null || wanted+=(lldb-19 python3-lldb-19)
     ! takes processors || [ "$(uname -m)" != x86_64 ] || command -v qemu-x86_64 >/dev/null || wanted+=(qemu-user)
     system_packages "${wanted[@]}"
 }

@@ -126,7 +126,8 @@ def test_a_cell_gets_the_path_that_a_front_end_computes(kernel):
     assert body(kernel, "source", source={"path": path})["content"] == code
     assert not ask(kernel, "source", source={"path": "/etc/passwd"})["success"]
     (breakpoint_,) = body(kernel, "setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}])["breakpoints"]
-    assert breakpoint_["verified"] is False and breakpoint_["line"] == 2 and "break_when" in breakpoint_["message"]
+    # Without LLDB it cannot stop, and says so.
+    assert breakpoint_["line"] == 2 and (breakpoint_["verified"] or "break_when" in breakpoint_["message"])
     assert body(kernel, "debugInfo")["breakpoints"] == [{"source": path, "breakpoints": [{"line": 2}]}]
     body(kernel, "setBreakpoints", source={"path": path}, breakpoints=[])
     assert body(kernel, "debugInfo")["breakpoints"] == []

@@ -27,6 +27,8 @@ pub struct ParsedCell<'a> {
     pub syntax: CellSyntax,
     /// The macros that earlier cells have defined.
     pub(crate) session_macros: Macros,
+    /// Its lines are marked for the debugger.
+    pub(crate) is_debugged: bool,
 }
 
 /// What becomes of a cell that is executed.
@@ -68,7 +70,14 @@ impl<'a> ParsedCell<'a> {
             tokens: found,
             syntax,
             session_macros: Macros::default(),
+            is_debugged: false,
         }
+    }
+
+    /// With marks for the debugger ([`rewrite::places`]).
+    pub fn debugged(mut self, is_debugged: bool) -> Self {
+        self.is_debugged = is_debugged;
+        self
     }
 
     /// With the definitions of these macros: calls that stand for items are written out.

@@ -19,6 +19,7 @@
 //! Every copied piece is recorded, so that positions in messages of rustc lead back to the cell.
 //! Nothing is formatted or reordered.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use syn::spanned::Spanned;
@@ -33,6 +34,7 @@ use crate::{ParsedCell, Rewriting};
 
 mod deep_stack;
 pub mod items;
+pub mod places;
 pub(crate) mod shape;
 pub mod statement;
 mod text;
@@ -40,7 +42,9 @@ pub mod unhandled;
 mod written_out;
 
 pub use deep_stack::parse_deep;
-use shape::{Scope, in_braces, is_program, names, never_returns, opened_scope};
+use shape::{
+    Scope, first_rust_line, in_braces, is_program, names, never_returns, opened_scope, runs,
+};
 use statement::Facts;
 use text::{Bound, Edit, apply};
 pub use text::{Rewritten, line_of};
@@ -52,9 +56,14 @@ use written_out::WrittenOut;
 pub(crate) fn rewrite_cell(cell: &ParsedCell<'_>, number: u64, silent: bool) -> Rewriting {
     let (code, header) = (cell.syntax.code().clone(), cell.header.clone());
     let macros = cell.session_macros.clone();
+    let lines = match cell.is_debugged {
+        true => places::lines(cell),
+        false => Vec::new(),
+    };
     let rewriting = cell.syntax.read(move |syntax| {
         let stmts = syntax.statements_as_typed().unwrap_or_default();
-        Some(rewrite_here(&code, &header, &macros, stmts, number, silent))
+        let cell = (number, silent);
+        Some(rewrite_here(&code, &header, &macros, stmts, cell, &lines))
     });
     rewriting.unwrap_or_else(|| Rewriting {
         rewritten: apply(cell.code, Vec::new(), Bound::default(), true),
@@ -70,18 +79,20 @@ pub fn rewrite(code: &str, number: u64, silent: bool) -> Rewritten {
     ParsedCell::of(code).rewrite(number, silent).rewritten
 }
 
-/// On the thread that has the syntax. `statements`: none where the cell does not parse.
+/// On the thread that has the syntax. `statements`: none where the cell does not parse. `lines`: those that are marked for
+/// the debugger.
 fn rewrite_here(
     code: &str,
     header: &Header,
     session_macros: &Macros,
     statements: &[Stmt],
-    number: u64,
-    silent: bool,
+    (number, silent): (u64, bool),
+    lines: &[places::Line],
 ) -> Rewriting {
     let mut editor = Editor {
         code,
         silent,
+        starts: BTreeSet::new(),
         edits: Vec::new(),
         bound: Bound::default(),
         functions: 0,
@@ -97,6 +108,7 @@ fn rewrite_here(
     editor.header_lines(header);
     if runs {
         editor.body(header, statements, number);
+        editor.places(lines, statements, number);
     }
     let Editor {
         edits,
@@ -114,24 +126,6 @@ fn rewrite_here(
     }
 }
 
-/// Whether there is anything to run: Rust code, a line that stands for it, or a scope.
-fn runs(header: &Header, body: &str) -> bool {
-    let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
-    let has_code = body.lines().any(|line| is_code(line.trim()));
-    let has_inner_attribute = body
-        .lines()
-        .any(|line| line.trim_start().starts_with("#!["));
-    let runs = has_code || header.scope.is_some() || first_rust_line(header).is_some();
-    runs && !has_inner_attribute
-}
-
-/// Where the first line begins that stands for Rust code.
-fn first_rust_line(header: &Header) -> Option<usize> {
-    let mut lines = header.lines.iter();
-    let found = lines.find(|(_, replacement)| !matches!(replacement, Replacement::Command(_)));
-    found.map(|(range, _)| range.start)
-}
-
 /// Around what `%timeit` repeats; the `?`s of its code are those of the closure.
 fn timeit(Repeats { loops, runs }: Repeats) -> (String, &'static str) {
     let call = format!("::stratoscope::cell::timeit({loops:?}, {runs:?}, || ");
@@ -147,6 +141,8 @@ struct Editor<'a> {
     bound: Bound,
     /// How many closures and the like are around what is visited.
     functions: usize,
+    /// Where statements and items begin.
+    starts: BTreeSet<usize>,
     known: Names,
     written_out: WrittenOut,
 }
@@ -228,6 +224,7 @@ impl Editor<'_> {
     }
 
     fn statement(&mut self, statement: &Stmt, is_last: bool, shows: bool) {
+        self.starts.insert(statement.span().byte_range().start);
         if matches!(statement, Stmt::Item(_)) {
             return self.unhandled(statement, Use::Elsewhere);
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::evcxr_contract::PREFER_DYNAMIC;
 use super::settings::{DriverSettings, LibraryIdentity};
+use super::state::State;
 
 /// Why a cell cannot be compiled.
 pub enum Problem {
@@ -25,6 +26,7 @@ impl From<io::Error> for Problem {
 /// Points `ctx` at the real facade. Returns its source.
 pub fn prepare_cell(
     settings: &DriverSettings,
+    home: &Path,
     arguments: &mut Vec<OsString>,
 ) -> Result<Option<PathBuf>, Problem> {
     if LibraryIdentity::of(&settings.library).ok() != Some(settings.identity) {
@@ -33,6 +35,7 @@ pub fn prepare_cell(
         )));
     }
     against_the_facade(settings, arguments);
+    with_debug_information(home, arguments);
     let source = arguments.iter().find(|argument| {
         let path = Path::new(argument);
         path.extension() == Some(OsStr::new("rs")) && path.is_file()
@@ -59,6 +62,21 @@ pub fn against_the_facade(settings: &DriverSettings, arguments: &mut Vec<OsStrin
     arguments.push(settings.sysroot.clone().into());
     arguments.push("-L".into());
     arguments.push(named("dependency=", &settings.dependencies));
+}
+
+/// What debug information costs is paid only while the debugger is on.
+const DEBUG: [&str; 2] = ["-Cdebuginfo=2", "-Cstrip=none"];
+
+/// Adds debug information if the debugger of the kernel with this private folder is on.
+pub fn with_debug_information(home: &Path, arguments: &mut Vec<OsString>) {
+    if State::read(home).debug {
+        arguments.extend(DEBUG.map(OsString::from));
+    }
+}
+
+/// Whether the cell gets debug information.
+pub fn have_debug_information(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|it| it == DEBUG[0])
 }
 
 fn named(name: &str, path: &Path) -> OsString {

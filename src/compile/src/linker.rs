@@ -67,15 +67,18 @@ impl Linker {
         Some(object)
     }
 
-    /// Makes the library.
-    pub fn link(&self, object: &Path, library: &Path) -> io::Result<()> {
+    /// Makes the library, with the debug information of the object or without.
+    pub fn link(&self, object: &Path, library: &Path, is_debugged: bool) -> io::Result<()> {
         let mut command = self.command(library);
+        if !is_debugged {
+            command.arg("--strip-debug");
+        }
         command
             .arg(object)
             .arg("--no-as-needed")
             .arg(self.stub())
             .args(&self.builtins)
-            .args(["--eh-frame-hdr", "--gc-sections", "--strip-debug"])
+            .args(["--eh-frame-hdr", "--gc-sections"])
             .args(["-z", "noexecstack", "-z", "relro", "-z", "now"])
             .arg("--version-script")
             .arg(self.visible())

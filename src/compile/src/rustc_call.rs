@@ -147,7 +147,7 @@ impl RecordedCall {
         settings: &DriverSettings,
     ) -> io::Result<ExitCode> {
         let mut arguments = self.arguments_in(home);
-        if let Err(problem) = arguments::prepare_cell(settings, &mut arguments) {
+        if let Err(problem) = arguments::prepare_cell(settings, home, &mut arguments) {
             return match problem {
                 arguments::Problem::Replaced(error) => {
                     compiler_message(&error.to_string())?;
@@ -236,7 +236,8 @@ impl RecordedCall {
             Ok(())
         })?;
         if let (true, Some(linker), Some(object)) = (status.success(), &linker, &object) {
-            linker.link(object, &outputs.library)?;
+            let is_debugged = arguments::have_debug_information(&arguments);
+            linker.link(object, &outputs.library, is_debugged)?;
         }
         let warnings = rustc_json::warnings(&messages);
         // A compiler that was killed has not said what it thinks of the cell.
@@ -281,6 +282,7 @@ pub fn usual_invocation(home: &Path) -> Option<RustcInvocation> {
     let call = RecordedCall::read(&settings, Step::Build)?;
     let mut arguments = call.arguments_in(home);
     arguments::against_the_facade(&settings, &mut arguments);
+    arguments::with_debug_information(home, &mut arguments);
     Linker::of(&settings, "")?.take_over(&mut arguments)?;
     Some(call.invocation(&arguments, home))
 }

@@ -23,6 +23,8 @@ pub struct State {
     pub masked: Vec<String>,
     /// From the kernel: how often a type was redefined. Statics of the next cells belong to this generation.
     pub generation: u32,
+    /// From the kernel: the next cells get debug information.
+    pub debug: bool,
     /// From one compile to the next: what is known of the cell.
     pub attempts: Attempts,
     /// From one compile to the next: rustc has refused the cell, and evcxr's retry would get the same errors.

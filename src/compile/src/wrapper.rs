@@ -64,7 +64,7 @@ fn wrap(link: &Path, rustc: &OsStr, mut arguments: Vec<OsString>) -> io::Result<
             }
             if name == contract::CELL_CRATE {
                 rustc_call::record(&settings, home, rustc, &arguments);
-                match arguments::prepare_cell(&settings, &mut arguments) {
+                match arguments::prepare_cell(&settings, home, &mut arguments) {
                     Ok(source) => return compile_cell(home, rustc, &arguments, source.as_deref()),
                     Err(arguments::Problem::Replaced(error)) => {
                         eprintln!("{error}");

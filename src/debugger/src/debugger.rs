@@ -11,12 +11,15 @@ use crate::filters::Conditions;
 use crate::murmur::SEED;
 use crate::protocol::{COMMANDS, OF_RUNS, capabilities, text, whole};
 use crate::references::{References, Referred, VARIABLES};
-use crate::runs::Runs;
+use crate::runs::{CELLS, Runs};
 use crate::sources::{SUFFIX, Sources};
 use crate::standing::Standing;
 use crate::values;
 
+mod cells;
 mod moving;
+
+pub use cells::CellsOfDebugger;
 
 /// The debugger of a kernel, for all of its clients.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub struct Debugger {
     runs: Runs,
     standing: Standing,
     conditions: Conditions,
+    cells: CellsOfDebugger,
 }
 
 impl Debugger {
@@ -45,6 +49,7 @@ impl Debugger {
             runs: Runs::default(),
             standing: Standing::default(),
             conditions: Conditions::default(),
+            cells: CellsOfDebugger::default(),
         }
     }
 
@@ -85,7 +90,7 @@ impl Debugger {
                 self.references.shows_types_as_values = client == Some("jupyterlab");
                 capabilities()
             }
-            "attach" => return self.attach(request),
+            "attach" => return self.attach(request, arguments),
             "configurationDone" | "setFunctionBreakpoints" => json!({}),
             "setExceptionBreakpoints" => self.conditions.choose(arguments)?,
             "dataBreakpointInfo" => self.data_info(arguments)?,
@@ -224,10 +229,16 @@ impl Debugger {
         }
     }
 
-    fn attach(&mut self, request: &Asked) -> Result<Action, String> {
+    fn attach(
+        &mut self,
+        request: &Asked,
+        arguments: &Map<String, Value>,
+    ) -> Result<Action, String> {
         if !self.is_initialized {
             return Err("`attach` comes after `initialize`".to_owned());
         }
+        let just_my_code = arguments.get("justMyCode").and_then(Value::as_bool);
+        self.cells.shows_libraries = just_my_code == Some(false);
         self.is_started = true;
         let mut action = self.reply(request, json!({}));
         if let Action::Reply(answered) = &mut action {
@@ -240,7 +251,9 @@ impl Debugger {
     }
 
     fn debug_info(&self) -> Value {
+        let of_cells = self.cells.is_stopped.then_some(CELLS);
         let stopped = [self.runs.stopped(), self.standing.stopped()].concat();
+        let stopped: Vec<u64> = of_cells.into_iter().chain(stopped).collect();
         json!({
             "isStarted": self.is_started, "hashMethod": "Murmur2", "hashSeed": SEED,
             "tmpFilePrefix": self.sources.prefix(), "tmpFileSuffix": SUFFIX, "breakpoints": self.breakpoints.listed(),

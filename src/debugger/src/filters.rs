@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Default)]
 pub struct Conditions {
     filters: Vec<String>,
+    /// What stops a cell.
+    pub of_cells: OfCells,
     of_data: Vec<String>,
     /// Some were chosen before: a run may have them.
     were_chosen: bool,
@@ -18,9 +20,16 @@ impl Conditions {
     /// # Errors
     /// A filter that there is not, or a number that cannot be one; the reason.
     pub fn choose(&mut self, arguments: &Map<String, Value>) -> Result<Value, String> {
-        self.filters = chosen(arguments)?;
+        let mut arguments = arguments.clone();
+        let of_cells = OfCells {
+            panics: take(&mut arguments, PANICS.0),
+            errors: take(&mut arguments, ERRORS.0),
+        };
+        self.filters = chosen(&arguments)?;
+        self.of_cells = of_cells;
         self.were_chosen |= !self.filters.is_empty();
-        Ok(verified(self.filters.len()))
+        let of_cells = usize::from(of_cells.panics) + usize::from(of_cells.errors);
+        Ok(verified(self.filters.len() + of_cells))
     }
 
     /// `setDataBreakpoints`: a run stops before an update of this variable's layer that is larger than a share of its
@@ -52,6 +61,32 @@ impl Conditions {
             false => format!("Some({})", all.join(" | ")),
         })
     }
+}
+
+/// Where a cell stops by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfCells {
+    /// At a panic.
+    pub panics: bool,
+    /// At a `?` that ends the cell.
+    pub errors: bool,
+}
+
+/// The filters of cells: their names and labels.
+const PANICS: (&str, &str) = ("panic", "A cell panics");
+const ERRORS: (&str, &str) = ("error", "A `?` ends a cell");
+
+/// Takes a filter of cells out of the arguments of `setExceptionBreakpoints`. Whether it was there.
+fn take(arguments: &mut Map<String, Value>, id: &str) -> bool {
+    let mut is_there = false;
+    for (list, key) in [("filters", None), ("filterOptions", Some("filterId"))] {
+        if let Some(Value::Array(filters)) = arguments.get_mut(list) {
+            let before = filters.len();
+            filters.retain(|it| key.map_or(it, |key| &it[key]) != id);
+            is_there |= filters.len() < before;
+        }
+    }
+    is_there
 }
 
 fn verified(count: usize) -> Value {
@@ -157,12 +192,15 @@ pub fn announced() -> Value {
         }
         shown
     });
-    announced.collect()
+    let of_cells =
+        [PANICS, ERRORS].map(|(id, label)| json!({"filter": id, "label": label, "default": false}));
+    of_cells.into_iter().chain(announced).collect()
 }
 
 /// The names of the filters.
 fn names() -> Vec<&'static str> {
-    FILTERS.iter().map(|it| it.id).collect()
+    let of_runs = FILTERS.iter().map(|it| it.id);
+    [PANICS.0, ERRORS.0].into_iter().chain(of_runs).collect()
 }
 
 /// The filters that `setExceptionBreakpoints` chooses, as Rust conditions.
@@ -237,6 +275,24 @@ mod tests {
         let expected = ["grad_norm().above(2.0)", "update_ratio().above(0.1)"];
         assert_eq!(own, Ok(expected.map(str::to_owned).to_vec()));
         assert_eq!(of(json!({})), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn filters_of_cells_are_apart() {
+        let mut conditions = Conditions::default();
+        let all = json!({"filters": ["panic", "nan"], "filterOptions": [{"filterId": "error"}]});
+        let body = conditions.choose(all.as_object().expect("an object"));
+        assert_eq!(body, Ok(verified(3)));
+        let expected = OfCells {
+            panics: true,
+            errors: true,
+        };
+        assert_eq!(
+            (conditions.of_cells, conditions.filters.len()),
+            (expected, 1)
+        );
+        conditions.choose(&Map::new()).expect("none");
+        assert_eq!(conditions.of_cells, OfCells::default());
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod breakpoints;
 mod debugger;
 mod filters;
 mod murmur;
+pub mod native;
 mod protocol;
 mod references;
 mod runs;
@@ -34,4 +35,8 @@ mod standing;
 mod values;
 
 pub use action::{Action, Answered, Pending, Then};
-pub use debugger::Debugger;
+pub use breakpoints::Breakpoint;
+pub use debugger::{CellsOfDebugger, Debugger};
+pub use filters::OfCells;
+pub use references::VARIABLES;
+pub use runs::CELLS;

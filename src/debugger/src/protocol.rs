@@ -55,8 +55,8 @@ pub fn capabilities() -> Value {
     json!({
         "supportsConfigurationDoneRequest": true, "supportsEvaluateForHovers": true,
         "supportsModulesRequest": true, "supportsTerminateRequest": true,
-        "supportsConditionalBreakpoints": false, "supportsHitConditionalBreakpoints": false,
-        "supportsLogPoints": false, "supportsStepBack": true, "supportsSetVariable": false,
+        "supportsConditionalBreakpoints": true, "supportsHitConditionalBreakpoints": true,
+        "supportsLogPoints": true, "supportsStepBack": true, "supportsSetVariable": false,
         "supportsDataBreakpoints": true, "supportsExceptionFilterOptions": true, "exceptionBreakpointFilters": filters::announced(),
     })
 }

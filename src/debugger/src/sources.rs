@@ -1,7 +1,7 @@
 //! The texts of cells that a front end has named for its breakpoints (`dumpCell`). They stay in memory: their paths are names,
 //! and `source` returns their texts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::murmur::{SEED, murmur2};
 
@@ -9,6 +9,9 @@ use crate::murmur::{SEED, murmur2};
 const MOST_CELLS: usize = 1000;
 /// Nor is more text.
 const MOST_BYTES: usize = 16 << 20;
+
+/// The numbers of older cells are forgotten.
+const MAX_EXECUTED: usize = 10_000;
 
 /// How the path of a cell ends.
 pub const SUFFIX: &str = ".rs";
@@ -19,6 +22,8 @@ pub struct Sources {
     prefix: String,
     cells: VecDeque<(String, String)>,
     bytes: usize,
+    /// The paths of the cells that have run, by their numbers.
+    executed: BTreeMap<u64, String>,
 }
 
 impl Sources {
@@ -28,7 +33,22 @@ impl Sources {
             prefix,
             cells: VecDeque::new(),
             bytes: 0,
+            executed: BTreeMap::new(),
         }
+    }
+
+    /// Remembers a cell that runs with this number.
+    pub fn execute(&mut self, number: u64, code: &str) {
+        let path = self.add(code);
+        self.executed.insert(number, path);
+        while self.executed.len() > MAX_EXECUTED {
+            self.executed.pop_first();
+        }
+    }
+
+    /// The path of the cell that has run with this number.
+    pub fn executed(&self, number: u64) -> Option<&str> {
+        self.executed.get(&number).map(String::as_str)
     }
 
     /// How paths begin.
@@ -82,6 +102,15 @@ mod tests {
         assert_eq!(sources.text(&path), Some("let x = 1;"));
         assert_eq!(sources.text("/etc/passwd"), None);
         assert_eq!(sources.bytes, 10);
+    }
+
+    #[test]
+    fn a_cell_that_has_run_is_known_by_its_number() {
+        let mut sources = Sources::new(String::new());
+        sources.execute(3, "f();");
+        let path = sources.executed(3).map(str::to_owned);
+        assert_eq!(path, Some(sources.add("f();")));
+        assert_eq!(sources.executed(2), None);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use stratoscope_compile::evcxr_contract::{EXECUTION_COMPLETE, LOAD_AND_RUN, USER
 pub mod foreign_output;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod interpose;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod left_traps;
 #[cfg(target_os = "linux")]
 mod signal_stack;
 mod stream_order;
@@ -52,6 +54,10 @@ pub fn main() -> ExitCode {
 
 fn run() -> std::io::Result<()> {
     stratoscope_os::process::start_own_group_and_die_with_parent();
+    #[cfg(target_os = "linux")]
+    allow_the_debugger();
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    left_traps::remove();
     let protocol = Protocol::take_over()?;
     let cells = std::thread::Builder::new()
         .name("cells".to_owned())
@@ -228,11 +234,26 @@ impl Protocol {
         // SAFETY: every cell's entry has this signature.
         let entry =
             unsafe { self.loaded[self.loaded.len() - 1].get::<Entry>(function.as_bytes()) }?;
+        stratoscope_cell_loaded();
         thread_owner::begin(run);
         self.variables = entry(self.variables);
         thread_owner::end();
         Ok(())
     }
+}
+
+/// A debugger that is attached stops here and sets the breakpoints of a cell that is loaded and has not run.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn stratoscope_cell_loaded() {
+    std::hint::black_box(());
+}
+
+/// Lets the kernel's descendants trace this process, where only ancestors may otherwise (Yama).
+#[cfg(target_os = "linux")]
+fn allow_the_debugger() {
+    // SAFETY: plain system calls; a kernel without Yama refuses, and needs no permission.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::getppid()) };
 }
 
 /// The words of the loader about its error.

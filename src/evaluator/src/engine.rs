@@ -13,6 +13,7 @@ use stratoscope_wire::{InspectAnswer, InspectQuestion, KeptVariable, MimeBundle,
 
 use super::compile_failure::WRITE_FAILED;
 use super::crate_progress::Watch;
+use super::debugging::Debugging;
 use super::declarations::Declared;
 use super::interrupt::Handle;
 use super::link::Link;
@@ -99,6 +100,7 @@ pub struct Engine {
     linter: Linter,
     /// Asks about values.
     inspection: Inspection,
+    debugging: Arc<Debugging>,
     /// The cell process did not answer when it was asked last.
     is_unreachable: bool,
     /// How the last cell failed that did.
@@ -239,7 +241,9 @@ impl Engine {
         cards: &Arc<Mutex<Vec<MimeBundle>>>,
     ) -> CellOutcome {
         self.adopt_forgotten();
-        let parsed = ParsedCell::of(cell.code).with_session_macros(self.macros.clone());
+        let parsed = ParsedCell::of(cell.code)
+            .with_session_macros(self.macros.clone())
+            .debugged(self.debugging.marks_lines());
         let outcome = self.execute_parsed(&parsed, cell, outputs, cards);
         parsed.syntax.end();
         outcome
@@ -334,7 +338,9 @@ impl Evaluate for Engine {
             number: previous.as_ref().map_or(0, |current| current.number),
             silent: false,
         };
+        self.debugging.executes_a_cell(false);
         let outcome = self.execute_cell(&cell, &outputs, &Arc::default());
+        self.debugging.executes_a_cell(true);
         if let Some(previous) = previous {
             self.relay.begin(previous);
             self.relay.end();
@@ -428,6 +434,7 @@ impl Evaluate for Engine {
             process: Arc::clone(&self.process),
             standby: self.standby.as_ref().map(Standby::id),
             inspector: self.inspection.inspector(),
+            debugging: Arc::clone(&self.debugging),
         })
     }
 
@@ -439,11 +446,5 @@ impl Evaluate for Engine {
         if let Ok(mut process) = self.process.lock() {
             let _ = process.kill();
         }
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.shut_down();
     }
 }

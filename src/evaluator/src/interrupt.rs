@@ -1,17 +1,19 @@
 //! Interrupts a cell. A compile is interrupted by killing the compiler, which loses nothing. A running cell is asked over
 //! the wire; if it does not end in time, its process is killed.
 
+use std::collections::BTreeMap;
 use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAction, RunAnswer, RunRequest, ToCells};
 
+use super::debugging::Debugging;
 use super::inspector::Inspector;
 use super::link::Link;
 use super::relay::{Phase, Relay};
 use stratoscope_os::process;
-use stratoscope_session::Interrupt;
+use stratoscope_session::{CellLine, Debuggee, Interrupt};
 
 /// A cell that was asked and has not said that it heard is given this long.
 const GRACE: Duration = Duration::from_secs(3);
@@ -19,6 +21,9 @@ const GRACE: Duration = Duration::from_secs(3);
 const GRACE_HEARD: Duration = Duration::from_secs(60);
 /// A request to a run that is not answered after this time is given up; it may still be done. A validation may take long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Why a value is not read while the process is stopped.
+const STOPPED: &str =
+    "the cell is stopped at a breakpoint: its values are in the frames of the call stack";
 /// How often it is looked whether the cell has ended.
 const PERIOD: Duration = Duration::from_millis(20);
 
@@ -35,6 +40,8 @@ pub struct Handle {
     pub standby: Option<u32>,
     /// What is known of the variables.
     pub inspector: Inspector,
+    /// Whether cells are debugged.
+    pub debugging: Arc<Debugging>,
 }
 
 impl Interrupt for Handle {
@@ -64,6 +71,28 @@ impl Interrupt for Handle {
 
     fn inspect_values(&self, question: InspectQuestion) -> InspectAnswer {
         self.inspector.ask_meanwhile(question)
+    }
+
+    fn known_values(&self, question: InspectQuestion) -> InspectAnswer {
+        match question {
+            InspectQuestion::Variables => self.inspector.named(&question, None),
+            _ => InspectAnswer::missing(STOPPED),
+        }
+    }
+
+    fn set_debugging(&self, adapter: Option<u32>) {
+        self.debugging.set(adapter);
+    }
+
+    fn debuggee(&self) -> Option<Debuggee> {
+        Some(Debuggee {
+            process: self.process.try_lock().ok()?.id(),
+            formatters: self.debugging.formatters.clone(),
+        })
+    }
+
+    fn compiled_lines(&self) -> BTreeMap<u32, CellLine> {
+        self.debugging.compiled_lines()
     }
 }
 
@@ -105,8 +134,14 @@ impl Handle {
         let Some(cells) = self.process_id() else {
             return;
         };
+        let of_debugger: Vec<u32> = (self.debugging.adapter().into_iter())
+            .flat_map(|adapter| {
+                let servers = process::descendants(adapter, None);
+                std::iter::once(adapter).chain(servers)
+            })
+            .collect();
         for process in process::descendants(std::process::id(), Some(cells)) {
-            if Some(process) == self.standby {
+            if Some(process) == self.standby || of_debugger.contains(&process) {
                 continue;
             }
             process::kill(process);

@@ -23,6 +23,7 @@ pub mod cell_process;
 mod closures;
 mod compile_failure;
 mod crate_progress;
+mod debugging;
 mod declarations;
 mod engine;
 mod inspector;

@@ -3,38 +3,96 @@
 
 use std::sync::Arc;
 
+use native::Native;
 use parking_lot::Mutex;
 use serde_json::Value;
 use stratoscope_debugger::{Action, Answered, Debugger, Then};
 use stratoscope_session::Session;
 use stratoscope_wire::{InspectQuestion, RunState};
 
+use super::socket::iopub::Iopub;
+
+pub mod adapter;
+mod native;
+
 /// Answers requests; clones share the debugger.
 #[derive(Clone)]
 pub struct Debug {
     debugger: Arc<Mutex<Debugger>>,
     session: Arc<Session>,
+    native: Arc<Native>,
 }
+
+/// What a request leads to.
+pub enum Begun {
+    /// The debugger's own state.
+    Own(Action),
+    /// As [`Begun::Own`]; then the debugger of machine code does its part for the request with this content.
+    Both(Answered, Value),
+    /// The debugger of machine code answers the request with this content.
+    Native(Value),
+}
+
+impl Begun {
+    /// Whether the reply needs nothing else.
+    pub fn is_answered(&self) -> bool {
+        matches!(self, Self::Own(Action::Reply(_)))
+    }
+}
+
+/// Requests that the debugger of machine code follows, too.
+const FOLLOWED: [&str; 5] = [
+    "attach",
+    "disconnect",
+    "terminate",
+    "setBreakpoints",
+    "setExceptionBreakpoints",
+];
 
 /// Why Rust code is not evaluated.
 const BUSY: &str = "a cell is running, and only variables and their parts can be read meanwhile, such as `list[3].name`";
 
 impl Debug {
     /// A debugger that nobody has started.
-    pub fn new(session: Arc<Session>) -> Self {
+    pub fn new(session: Arc<Session>, iopub: Iopub) -> Self {
         // Front ends compute the path of a cell from this. There is no file: `source` has the text.
         let folder = format!("stratoscope-cells-{}/", std::process::id());
         let prefix = std::env::temp_dir().join(folder);
         let debugger = Debugger::new(prefix.to_string_lossy().into_owned());
+        let debugger = Arc::new(Mutex::new(debugger));
         Self {
-            debugger: Arc::new(Mutex::new(debugger)),
+            native: Native::new(session.clone(), iopub, debugger.clone()),
+            debugger,
             session,
         }
     }
 
     /// What the content of a request asks for.
-    pub fn begin(&self, content: &Value) -> Action {
-        self.debugger.lock().request(content)
+    pub fn begin(&self, content: &Value) -> Begun {
+        if self.native.takes(content) {
+            return Begun::Native(content.clone());
+        }
+        let mut debugger = self.debugger.lock();
+        let is_followed = content["command"]
+            .as_str()
+            .is_some_and(|it| FOLLOWED.contains(&it));
+        if is_followed {
+            debugger.set_missing(adapter::find().err());
+        }
+        match debugger.request(content) {
+            Action::Reply(answered) if is_followed => Begun::Both(answered, content.clone()),
+            action => Begun::Own(action),
+        }
+    }
+
+    /// A cell is about to run.
+    pub async fn before_cell(&self, parent: &Arc<Value>, number: u64, code: &str) {
+        self.native.before_cell(parent, number, code).await;
+    }
+
+    /// The running cell is interrupted.
+    pub fn interrupt(&self) {
+        self.native.interrupt();
     }
 
     /// A run of the running cell begins, pauses, goes on or ends; returns the events to be published.
@@ -79,7 +137,17 @@ impl Debug {
     }
 
     /// Gets what the answer needs, and makes it.
-    pub async fn finish(&self, mut action: Action) -> Answered {
+    pub async fn finish(&self, begun: Begun) -> Answered {
+        let mut action = match begun {
+            Begun::Own(action) => action,
+            Begun::Native(content) => return self.native.answer(&content).await,
+            Begun::Both(answered, content) => {
+                self.native
+                    .follow(&content, answered.reply["success"] == true)
+                    .await;
+                return answered;
+            }
+        };
         loop {
             action = match action {
                 Action::Reply(answered) => {
@@ -98,7 +166,10 @@ impl Debug {
                     }
                 }
                 Action::Inspect { question, then } => {
-                    let answer = self.session.inspect_values(question).await;
+                    let answer = match self.native.is_stopped() {
+                        true => self.session.known_values(question),
+                        false => self.session.inspect_values(question).await,
+                    };
                     self.debugger.lock().inspected(then, answer)
                 }
                 Action::Evaluate { expression, then } => {

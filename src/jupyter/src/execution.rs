@@ -204,6 +204,7 @@ impl Task {
             number,
             silent: content.silent,
         };
+        self.debug.before_cell(parent, number, &content.code).await;
         let outcome = self.session.execute(cell, outputs.clone()).await;
         let outcome = outcome.unwrap_or_else(|_| {
             let reason = "the kernel is being shut down".to_owned();

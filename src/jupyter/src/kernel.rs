@@ -145,7 +145,7 @@ fn start_tasks(
     let comms = Comms::new(iopub.clone());
     let lint = LintComms::new(iopub.clone(), session.linter());
     let running = Running::new(iopub.clone());
-    let debug = Debug::new(session.clone());
+    let debug = Debug::new(session.clone(), iopub.clone());
     let steering = Steering::new(session.clone(), debug.clone(), iopub.clone());
     let consoles = Consoles::default();
     let (executor, executor_task) = Executor::new(

@@ -41,5 +41,6 @@ mod steering;
 mod utf16;
 mod widget;
 
+pub use debug::adapter::find as debug_adapter;
 pub use kernel::serve;
 pub use kernel_info::language_info;

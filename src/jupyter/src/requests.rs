@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stratoscope_debugger::{Action, Then};
+use stratoscope_debugger::Then;
 use stratoscope_os::console::warn;
 use stratoscope_session::Session;
 use tokio::sync::mpsc::UnboundedSender;
@@ -14,7 +14,7 @@ use super::comms::Comms;
 use super::completeness::is_complete;
 use super::consoles::Consoles;
 use super::cursor::{byte_offset, code_points};
-use super::debug::Debug;
+use super::debug::{Begun, Debug};
 use super::envelope::Request;
 use super::execution::Executor;
 use super::history::{Entry, History};
@@ -89,11 +89,11 @@ impl RequestHandler {
                 // Between no `busy` and `idle`.
                 _ if self.lint.take(&request) || self.steering.take(&request) => {}
                 MessageType::DebugRequest => {
-                    let action = self.debug.begin(&request.content);
-                    let is_answered = matches!(action, Action::Reply(_));
+                    let begun = self.debug.begin(&request.content);
+                    let is_answered = begun.is_answered();
                     let (handler, mut replies) = (self.clone(), replies.clone());
                     let debugging =
-                        async move { handler.debug(&request, action, &mut replies).await };
+                        async move { handler.debug(&request, begun, &mut replies).await };
                     match is_answered {
                         true => debugging.await,
                         false => drop(tokio::spawn(debugging)),
@@ -109,10 +109,10 @@ impl RequestHandler {
     }
 
     /// Answers a request of the debugger, between `busy` and `idle`.
-    async fn debug(&self, request: &Request, action: Action, replies: &mut Replies) {
+    async fn debug(&self, request: &Request, begun: Begun, replies: &mut Replies) {
         let parent = Arc::new(request.header_json.clone());
         self.running.begin(&parent);
-        let answered = self.debug.finish(action).await;
+        let answered = self.debug.finish(begun).await;
         replies.send(request, &DebugReply(answered.reply)).await;
         for event in answered.events {
             self.iopub.publish(&parent, &DebugEvent(event));
@@ -310,6 +310,7 @@ impl RequestHandler {
     pub fn interrupt(&self) {
         // The session first, so that a cancelled question is known to be an interrupt.
         self.session.interrupt();
+        self.debug.interrupt();
         self.stdin.cancel();
     }
 }

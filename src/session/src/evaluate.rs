@@ -321,6 +321,45 @@ pub trait Interrupt: Send + Sync {
     fn inspect_values(&self, _question: InspectQuestion) -> InspectAnswer {
         InspectAnswer::missing(NO_INSPECTION)
     }
+
+    /// What is known of the variables while the process of the cells is stopped and answers nothing.
+    fn known_values(&self, _question: InspectQuestion) -> InspectAnswer {
+        InspectAnswer::missing(NO_INSPECTION)
+    }
+
+    /// Whether cells that are compiled from now on can be debugged, by the process `adapter`, which an interrupt spares. By
+    /// default nothing happens.
+    fn set_debugging(&self, _adapter: Option<u32>) {}
+
+    /// What a debugger attaches to. `None`: this evaluator has no process of its own.
+    fn debuggee(&self) -> Option<Debuggee> {
+        None
+    }
+
+    /// What the lines of the cell stand for that was compiled last, by their numbers, counted from 1.
+    fn compiled_lines(&self) -> BTreeMap<u32, CellLine> {
+        BTreeMap::new()
+    }
+}
+
+/// The process that runs the cells, as a debugger sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Debuggee {
+    /// Its number.
+    pub process: u32,
+    /// The folder of the formatters for Rust's types that come with the compiler.
+    pub formatters: PathBuf,
+}
+
+/// A line of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellLine {
+    /// The number of the cell.
+    pub cell: u64,
+    /// As typed, counted from 1.
+    pub line: u32,
+    /// A statement of the cell that runs begins there.
+    pub begins: bool,
 }
 
 /// Completion and inspection from the text alone: while a cell runs, and while no evaluator has started. Replies within

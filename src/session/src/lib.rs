@@ -17,8 +17,9 @@ pub mod toy;
 
 pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
-    Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
-    Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest, SteerSocket, Stream, Variable,
+    Assist, Backend, Cell, CellError, CellLine, CellOutcome, Completion, Completions, Debuggee,
+    Evaluate, INTERRUPTED, Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest,
+    SteerSocket, Stream, Variable,
     interrupted,
 };
 pub use past_cells::{FoundCells, HistoryChange, PastCell, PastCells};

@@ -4,6 +4,9 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::{Block, Expr, Macro, MacroDelimiter, Pat, Stmt, Token};
 
+use crate::header::Header;
+use crate::magic::Replacement;
+
 /// The operands of `scope!`.
 pub struct Scope {
     pub strategy: Expr,
@@ -110,4 +113,22 @@ pub(super) fn is_program(statements: &[Stmt]) -> bool {
     };
     let all_items = statements.iter().all(|it| matches!(it, Stmt::Item(_)));
     all_items && statements.iter().any(is_main)
+}
+
+/// Whether there is anything to run: Rust code, a line that stands for it, or a scope.
+pub(super) fn runs(header: &Header, body: &str) -> bool {
+    let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+    let has_code = body.lines().any(|line| is_code(line.trim()));
+    let has_inner_attribute = body
+        .lines()
+        .any(|line| line.trim_start().starts_with("#!["));
+    let runs = has_code || header.scope.is_some() || first_rust_line(header).is_some();
+    runs && !has_inner_attribute
+}
+
+/// Where the first line begins that stands for Rust code.
+pub(super) fn first_rust_line(header: &Header) -> Option<usize> {
+    let mut lines = header.lines.iter();
+    let found = lines.find(|(_, replacement)| !matches!(replacement, Replacement::Command(_)));
+    found.map(|(range, _)| range.start)
 }

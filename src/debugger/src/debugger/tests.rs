@@ -147,6 +147,7 @@ fn what_is_not_understood_is_refused_with_a_reason() {
 #[test]
 fn breakpoints_are_answered_honestly_and_listed() {
     let mut debugger = debugger();
+    debugger.set_missing(Some("there is no LLDB".to_owned()));
     let path =
         answered(&mut debugger, "dumpCell", json!({"code": "let x = 1;"}))["body"]["sourcePath"]
             .clone();

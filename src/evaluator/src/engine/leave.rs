@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use stratoscope_wire::ToCells;
 
-use super::{Engine, PATIENCE};
+use super::{Engine, Evaluate, PATIENCE};
 
 /// How long a cell process that is to end may take to hear of it.
 const HEARS: Duration = Duration::from_secs(1);
@@ -26,5 +26,11 @@ impl Engine {
         while is_running() && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shut_down();
     }
 }

@@ -15,6 +15,7 @@ use super::Engine;
 use super::inspect::Inspection;
 use crate::assist::Assistant;
 use crate::cell_process;
+use crate::debugging::Debugging;
 use crate::declarations::Declared;
 use crate::inspector::Inspector;
 use crate::link::{self, Link};
@@ -116,6 +117,7 @@ impl Engine {
             assistant,
             linter,
             inspection,
+            debugging: Arc::new(Debugging::new(home.path(), &facade.sysroot)),
             is_unreachable: false,
             last_error: None,
             standby,

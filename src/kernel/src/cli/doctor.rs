@@ -52,7 +52,7 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
     let compiler = package.and_then(|package| compiler::of_version(&package.contents.rustc));
     let compiler = compiler.or_else(compiler::any);
     let (vulkan, cuda) = drivers(adapters::find());
-    let checks: [(&str, Finding); 13] = [
+    let checks: [(&str, Finding); 14] = [
         ("toolchain", toolchain(package, compiler.as_ref())),
         ("rust-src", library_source(package, compiler.as_ref())),
         ("linker", linker()),
@@ -64,6 +64,7 @@ pub fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
         ("default device", default_device(&arguments.name)),
         ("python", python_environment()),
         ("checkpoint", checkpoint()),
+        ("debugger", debugger()),
         ("jupyter", jupyter()),
         ("kernel spec", kernel_spec(&arguments.name)),
     ];
@@ -399,6 +400,14 @@ fn installed_folder(name: &str) -> Option<PathBuf> {
         .chain(system)
         .filter_map(|kernels| kernelspec::folder(&kernels, name).ok())
         .find(|folder| folder.join("kernel.json").is_file())
+}
+
+/// What stops cells at breakpoints.
+fn debugger() -> Finding {
+    match stratoscope_jupyter::debug_adapter() {
+        Ok(program) => Finding::Ok(format!("{} stops cells at breakpoints", program.display())),
+        Err(reason) => Finding::Optional(reason),
+    }
 }
 
 /// The path of a program, found as a shell does.

@@ -1,8 +1,13 @@
-//! Questions about values, and requests to runs.
+//! Questions about values, requests to runs, and the process that a debugger attaches to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAnswer, RunRequest};
 
 use super::{Command, Session};
+use crate::evaluate::{CellLine, Debuggee, Interrupt};
 
 impl Session {
     /// A request to a run of the running cell, as [`Interrupt::request`](crate::Interrupt::request).
@@ -30,5 +35,41 @@ impl Session {
         let asked = tokio::task::spawn_blocking(move || meanwhile.inspect_values(question));
         let failed = |_| InspectAnswer::missing("the kernel failed to ask for the value");
         asked.await.unwrap_or_else(failed)
+    }
+
+    /// As [`Interrupt::known_values`].
+    pub fn known_values(&self, question: InspectQuestion) -> InspectAnswer {
+        match self.handle() {
+            Some(handle) => handle.known_values(question),
+            None => InspectAnswer::missing("no cell has run"),
+        }
+    }
+
+    /// As [`Interrupt::set_debugging`].
+    pub fn set_debugging(&self, adapter: Option<u32>) {
+        if let Some(handle) = self.handle() {
+            handle.set_debugging(adapter);
+        }
+    }
+
+    /// As [`Interrupt::debuggee`].
+    pub fn debuggee(&self) -> Option<Debuggee> {
+        self.handle()?.debuggee()
+    }
+
+    /// As [`Interrupt::compiled_lines`].
+    pub fn compiled_lines(&self) -> BTreeMap<u32, CellLine> {
+        self.handle()
+            .map(|it| it.compiled_lines())
+            .unwrap_or_default()
+    }
+
+    /// Whether no evaluator has started and none is about to.
+    pub fn has_failed_to_start(&self) -> bool {
+        self.shared.has_started.load(Ordering::SeqCst) && self.handle().is_none()
+    }
+
+    fn handle(&self) -> Option<Arc<dyn Interrupt>> {
+        self.shared.interrupt.lock().clone()
     }
 }

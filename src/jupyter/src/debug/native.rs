@@ -1,0 +1,394 @@
+//! Stops cells: `lldb-dap` is attached to the process that runs the cells while the debugger is on.
+//!
+//! The debugger knows the compiled text of a cell, and front ends know the cell as typed. Before a cell runs, its process calls a
+//! function that is a breakpoint of ours (`stratoscope_cell_loaded`): the breakpoints of the cell, whose library is loaded by
+//! then, are set by the lines of its compiled text, and the process goes on. Every stop is read with the same map.
+//!
+//! Front ends see one thread of the cells, which is the one that has stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use stratoscope_debugger::{CELLS, Debugger};
+use stratoscope_session::{CellLine, Debuggee, Session, Stream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::adapter::{self, Adapter};
+use crate::message::DebugEvent;
+use crate::socket::iopub::Iopub;
+
+mod frames;
+mod requests;
+mod steps;
+mod stops;
+
+use frames::Stop;
+
+/// A request that does not let the program run is answered within this time.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Attaching reads the symbols of all libraries.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a cell waits for the evaluator, which knows the process.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_POLL: Duration = Duration::from_millis(20);
+
+/// The function before a cell runs.
+const LOADED: &str = "stratoscope_cell_loaded";
+/// Parts of the names of the functions that a panic and a failing `?` call.
+const PANIC: &str = "rust_panic$";
+const ERROR: &str = "evcxr.+CellError.+From";
+/// How frames are listed by `thread backtrace`.
+const FRAME_FORMAT: &str = r"@${frame.index}|{${module.file.basename}}|{${line.file.fullpath}}|{${line.number}}|{${function.name}}\n";
+/// Signals that are the program's own business.
+const SIGNALS: &str = "SIGINT SIGTERM SIGPIPE SIGCHLD SIGUSR1 SIGUSR2 SIGALRM SIGPROF SIGVTALRM SIGWINCH SIGURG SIGCONT SIGHUP";
+/// A step into one of these functions goes through it.
+const LIBRARIES: &str =
+    "^<?(std|core|alloc|stratoscope[a-z_]*|burn[a-z_]*|rayon[a-z_]*|hashbrown|_\\$LT\\$)";
+
+/// See the module. Clones of the `Arc` share it.
+pub struct Native {
+    session: Arc<Session>,
+    iopub: Iopub,
+    debugger: Arc<Mutex<Debugger>>,
+    state: Mutex<State>,
+    /// Held by who talks to the adapter: events and requests take turns.
+    turn: tokio::sync::Mutex<()>,
+    /// The header of the request of the running cell.
+    parent: Mutex<Arc<Value>>,
+}
+
+#[derive(Default)]
+struct State {
+    adapter: Option<Arc<Adapter>>,
+    /// The process that it is attached to.
+    process: u32,
+    /// Compiled cells that are loaded, by the names of their libraries.
+    libraries: BTreeMap<String, BTreeMap<u32, CellLine>>,
+    /// The adapter's numbers of breakpoints.
+    loaded: u64,
+    panic: Option<u64>,
+    error: Option<u64>,
+    /// Those of the front end: the adapter's number → its own.
+    installed: BTreeMap<u64, u64>,
+    /// Those that end a step.
+    temporary: BTreeSet<u64>,
+    /// How often each of the front end's was reached.
+    hits: BTreeMap<u64, u64>,
+    stop: Option<Stop>,
+    /// A front end steps; how often the step has gone on in libraries.
+    step: Option<u32>,
+    is_pausing: bool,
+    /// After an interrupt: nothing stops until the next cell.
+    is_disabled: bool,
+    /// The reason why the adapter could not be attached, which was shown.
+    shown: Option<String>,
+}
+
+impl Native {
+    /// It is off.
+    pub fn new(session: Arc<Session>, iopub: Iopub, debugger: Arc<Mutex<Debugger>>) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            iopub,
+            debugger,
+            state: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            parent: Mutex::new(Arc::new(json!({}))),
+        })
+    }
+
+    /// A cell is about to run: with the debugger on, its process is debugged from its first statement on.
+    pub async fn before_cell(self: &Arc<Self>, parent: &Arc<Value>, number: u64, code: &str) {
+        *self.parent.lock() = parent.clone();
+        let is_started = {
+            let mut debugger = self.debugger.lock();
+            debugger.execute(number, code);
+            debugger.is_started()
+        };
+        if !is_started || adapter::find().is_err() {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        let attached = self.ensure().await;
+        if let Err(reason) = &attached {
+            self.show_once(parent, reason);
+        }
+        let is_disabled = std::mem::take(&mut self.state.lock().is_disabled);
+        if let Ok(adapter) = attached {
+            if is_disabled {
+                let _ = self.command(&adapter, "breakpoint enable").await;
+            }
+            self.choose_filters(&adapter).await;
+        }
+    }
+
+    fn show_once(&self, parent: &Arc<Value>, reason: &String) {
+        let mut state = self.state.lock();
+        if state.shown.as_ref() != Some(reason) {
+            state.shown = Some(reason.clone());
+            let text = format!("breakpoints do not stop: {reason}\n");
+            self.iopub.publish_text(parent, Stream::Stderr, &text);
+        }
+    }
+
+    /// The debugger was turned on: attaches before the first cell needs it.
+    pub fn begin(self: &Arc<Self>) {
+        let native = Arc::clone(self);
+        tokio::spawn(async move {
+            let _turn = native.turn.lock().await;
+            // A cell that comes tries again, and shows why.
+            let _ = native.ensure().await;
+        });
+    }
+
+    /// The debugger was turned off. A process that is stopped goes on.
+    pub async fn end(&self) {
+        let _turn = self.turn.lock().await;
+        let adapter = self.state.lock().adapter.take();
+        self.session.set_debugging(None);
+        if let Some(adapter) = adapter {
+            let arguments = json!({"terminateDebuggee": false});
+            let _ = adapter.ask("disconnect", arguments, ANSWER_TIMEOUT).await;
+        }
+        self.goes_on();
+        *self.state.lock() = State::default();
+    }
+
+    /// The running cell is interrupted: it goes on, and nothing stops it any more.
+    pub fn interrupt(self: &Arc<Self>) {
+        if self.state.lock().adapter.is_none() || !self.session.is_executing() {
+            return;
+        }
+        let native = Arc::clone(self);
+        tokio::spawn(async move {
+            let _turn = native.turn.lock().await;
+            let Some(adapter) = native.adapter() else {
+                return;
+            };
+            native.state.lock().is_disabled = true;
+            let _ = native.command(&adapter, "breakpoint disable").await;
+            let stop = native.state.lock().stop.take();
+            if let Some(stop) = stop {
+                native.goes_on();
+                let _ = native.resume(&adapter, stop.thread).await;
+            }
+        });
+    }
+
+    /// Whether a cell is stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.state.lock().stop.is_some()
+    }
+
+    fn adapter(&self) -> Option<Arc<Adapter>> {
+        let adapter = self.state.lock().adapter.clone();
+        adapter.filter(|it| it.is_open())
+    }
+
+    /// The adapter, attached to the process that runs the cells now.
+    async fn ensure(self: &Arc<Self>) -> Result<Arc<Adapter>, String> {
+        let debuggee = self.debuggee().await?;
+        if let Some(adapter) = self.adapter()
+            && self.state.lock().process == debuggee.process
+        {
+            return Ok(adapter);
+        }
+        {
+            let mut state = self.state.lock();
+            let shown = state.shown.take();
+            *state = State {
+                shown,
+                ..State::default()
+            };
+        }
+        let program = adapter::find()?;
+        let (events, mut inbox) = unbounded_channel();
+        let adapter = Adapter::start(&program, events)
+            .map_err(|error| format!("`{}` does not start: {error}", program.display()))?;
+        let adapter = Arc::new(adapter);
+        self.session.set_debugging(Some(adapter.process));
+        let attached = self.attach(&adapter, &debuggee, &mut inbox).await;
+        if let Err(reason) = attached {
+            self.session.set_debugging(None);
+            return Err(reason);
+        }
+        {
+            let mut state = self.state.lock();
+            state.adapter = Some(Arc::clone(&adapter));
+            state.process = debuggee.process;
+        }
+        tokio::spawn(Arc::clone(self).listen(Arc::clone(&adapter), inbox));
+        Ok(adapter)
+    }
+
+    async fn debuggee(&self) -> Result<Debuggee, String> {
+        let begun = Instant::now();
+        loop {
+            if let Some(debuggee) = self.session.debuggee() {
+                return Ok(debuggee);
+            }
+            if begun.elapsed() > START_TIMEOUT || self.session.has_failed_to_start() {
+                return Err("the process that runs the cells has not started".to_owned());
+            }
+            tokio::time::sleep(START_POLL).await;
+        }
+    }
+
+    async fn attach(
+        &self,
+        adapter: &Arc<Adapter>,
+        debuggee: &Debuggee,
+        inbox: &mut UnboundedReceiver<Value>,
+    ) -> Result<(), String> {
+        let arguments = json!({"adapterID": "stratoscope", "linesStartAt1": true, "columnsStartAt1": true, "pathFormat": "path"});
+        adapter.ask("initialize", arguments, ATTACH_TIMEOUT).await?;
+        let formatters = &debuggee.formatters;
+        let mut commands = vec![
+            format!("settings set frame-format \"{FRAME_FORMAT}\""),
+            format!("settings set target.process.thread.step-avoid-regexp '{LIBRARIES}'"),
+        ];
+        if formatters.join("lldb_lookup.py").is_file() {
+            commands.push(format!(
+                "command script import \"{}\"",
+                formatters.join("lldb_lookup.py").display()
+            ));
+            commands.push(format!(
+                "command source -s 1 \"{}\"",
+                formatters.join("lldb_commands").display()
+            ));
+        }
+        let attaching = {
+            let (adapter, process) = (Arc::clone(adapter), debuggee.process);
+            tokio::spawn(async move {
+                let arguments =
+                    json!({"pid": process, "stopOnEntry": false, "initCommands": commands});
+                adapter.ask("attach", arguments, ATTACH_TIMEOUT).await
+            })
+        };
+        // Some versions answer when the configuration is done.
+        while !attaching.is_finished() {
+            let event = tokio::time::timeout(START_POLL, inbox.recv()).await;
+            match event {
+                Ok(Some(event)) if event["event"] == "initialized" => break,
+                Ok(None) => break,
+                _ => {}
+            }
+        }
+        if attaching.is_finished() {
+            let attached = attaching.await.map_err(|error| error.to_string())?;
+            attached.map_err(not_permitted)?;
+            self.configure(adapter).await?;
+        } else {
+            self.configure(adapter).await?;
+            let attached = attaching.await.map_err(|error| error.to_string())?;
+            attached.map_err(not_permitted)?;
+        }
+        Ok(())
+    }
+
+    /// Sets our own breakpoints, and lets the process go on.
+    async fn configure(&self, adapter: &Arc<Adapter>) -> Result<(), String> {
+        let signals = format!("process handle -p true -s false -n false {SIGNALS}");
+        let _ = self.command(adapter, &signals).await;
+        let loaded = self
+            .command(adapter, &format!("breakpoint set -K false -n {LOADED}"))
+            .await?;
+        let loaded =
+            stops::number_of(&loaded).ok_or("it does not find the process's own functions")?;
+        self.state.lock().loaded = loaded;
+        self.choose_filters(adapter).await;
+        adapter
+            .ask("configurationDone", json!({}), ATTACH_TIMEOUT)
+            .await?;
+        Ok(())
+    }
+
+    /// Runs a command of LLDB; what it prints.
+    async fn command(&self, adapter: &Adapter, command: &str) -> Result<String, String> {
+        let arguments = json!({"expression": format!("`{command}"), "context": "repl"});
+        let body = adapter.ask("evaluate", arguments, ANSWER_TIMEOUT).await?;
+        Ok(body["result"].as_str().unwrap_or_default().to_owned())
+    }
+
+    async fn resume(&self, adapter: &Adapter, thread: u64) -> Result<(), String> {
+        adapter
+            .ask("continue", json!({"threadId": thread}), ANSWER_TIMEOUT)
+            .await
+            .map(drop)
+    }
+
+    /// Reads the adapter's events until it ends.
+    async fn listen(self: Arc<Self>, adapter: Arc<Adapter>, mut inbox: UnboundedReceiver<Value>) {
+        while let Some(event) = inbox.recv().await {
+            if event.is_null() {
+                break;
+            }
+            let _turn = self.turn.lock().await;
+            let body = &event["body"];
+            match event["event"].as_str() {
+                Some("stopped") => self.stopped(&adapter, body).await,
+                // The process has ended; the evaluator says why.
+                Some("exited" | "terminated") => drop(self.forget(&adapter)),
+                _ => {}
+            }
+        }
+        let _turn = self.turn.lock().await;
+        if self.forget(&adapter) {
+            let text =
+                "the debugger (lldb-dap) has ended: breakpoints stop again from the next cell on\n";
+            self.iopub
+                .publish_text(&self.parent.lock().clone(), Stream::Stderr, text);
+        }
+    }
+
+    /// The adapter is of no use any more. Whether it was in use.
+    fn forget(&self, adapter: &Arc<Adapter>) -> bool {
+        {
+            let mut state = self.state.lock();
+            if !state
+                .adapter
+                .as_ref()
+                .is_some_and(|it| Arc::ptr_eq(it, adapter))
+            {
+                return false;
+            }
+            state.adapter = None;
+        }
+        self.session.set_debugging(None);
+        self.goes_on();
+        *self.state.lock() = State::default();
+        true
+    }
+
+    /// Tells front ends that the cell is not stopped any more, if it was.
+    fn goes_on(&self) {
+        self.state.lock().stop = None;
+        let event = {
+            let mut debugger = self.debugger.lock();
+            if !std::mem::take(&mut debugger.cells().is_stopped) {
+                return;
+            }
+            debugger.event(
+                "continued",
+                json!({"threadId": CELLS, "allThreadsContinued": true}),
+            )
+        };
+        self.publish(event);
+    }
+
+    fn publish(&self, event: Value) {
+        let parent = self.parent.lock().clone();
+        self.iopub.publish(&parent, &DebugEvent(event));
+    }
+}
+
+/// Why attaching has failed, with what helps.
+fn not_permitted(reason: String) -> String {
+    match reason.contains("permitted") {
+        true => format!("{reason} (in a container, run it with `--cap-add=SYS_PTRACE`)"),
+        false => reason,
+    }
+}
