@@ -97,9 +97,38 @@ pub fn message(text: &str) -> Vec<Piece> {
     pieces
 }
 
+/// Why an expression is refused that calls or assigns.
+const CALLS: &str =
+    "calls and assignments are not evaluated, since they would run code of the stopped program";
+
 /// A Rust expression as the debugger's evaluator reads it: `list.len()` is a field of a `Vec` there.
-pub fn expression(rust: &str) -> String {
-    rust.trim().replace(".len()", ".len")
+///
+/// # Errors
+/// It calls something or assigns, which would run code of the program or change it; the reason.
+pub fn expression(rust: &str) -> Result<String, String> {
+    let text = rust.trim().replace(".len()", ".len");
+    let bytes = text.as_bytes();
+    let before = |at: usize| at.checked_sub(1).map_or(b' ', |at| bytes[at]);
+    let is_call = |at: usize| {
+        let name = text[..at].trim_end().as_bytes().last();
+        name.is_some_and(|it| it.is_ascii_alphanumeric() || b"_>)]!".contains(it))
+    };
+    let assigns = |at: usize| {
+        let is_comparison = bytes.get(at + 1) == Some(&b'=') || b"=!<>".contains(&before(at));
+        let is_shift = text[..at].ends_with("<<") || text[..at].ends_with(">>");
+        !is_comparison || is_shift
+    };
+    let is_refused = bytes.iter().enumerate().any(|(at, byte)| match byte {
+        b'(' => is_call(at),
+        b'=' => assigns(at),
+        b'+' | b'-' => before(at) == *byte,
+        b';' | b'{' | b'}' => true,
+        _ => false,
+    });
+    match is_refused {
+        true => Err(CALLS.to_owned()),
+        false => Ok(text),
+    }
 }
 
 /// Whether the value of a condition, as the debugger prints it, says that it holds.
@@ -151,7 +180,7 @@ pub fn type_name(name: &str) -> String {
 
 /// The name of a function as a user knows it: without the crate of the cell and without a hash.
 pub fn function_name(name: &str) -> String {
-    let name = name.split_once("::h").map_or(name, |(front, hash)| {
+    let name = name.rsplit_once("::h").map_or(name, |(front, hash)| {
         let is_hash = hash.len() == 16 && hash.chars().all(|it| it.is_ascii_hexdigit());
         if is_hash { front } else { name }
     });
@@ -199,7 +228,29 @@ mod tests {
 
     #[test]
     fn conditions_are_those_of_the_debugger() {
-        assert_eq!(expression(" list.len() > 3 "), "list.len > 3");
+        let read = |rust: &str| expression(rust).unwrap_or_else(|_| "refused".to_owned());
+        assert_eq!(read(" list.len() > 3 "), "list.len > 3");
+        for plain in [
+            "a == 3 && (b - -1) <= c[0]",
+            "a >= 1 || !(x != y)",
+            "a << 2 > 1",
+        ] {
+            assert_eq!(read(plain), plain);
+        }
+        for refused in [
+            "double(3)",
+            "f (3)",
+            "x = 3",
+            "x += 1",
+            "x <<= 1",
+            "x++",
+            "a; b",
+            "list.iter().sum()",
+            "f::<u8>(1)",
+            "{ x }",
+        ] {
+            assert_eq!(read(refused), "refused", "{refused}");
+        }
         assert!(holds("true") && holds("7") && !holds("false\n") && !holds("0"));
     }
 
@@ -220,6 +271,7 @@ mod tests {
         }
         for (theirs, rust) in [
             ("ctx::double::h1979f26dcd65b4b0", "double"),
+            ("ctx::half::h1979f26dcd65b4b0", "half"),
             (
                 "ctx::f::_$u7b$$u7b$closure$u7d$$u7d$::ha1979f26dcd65b4b",
                 "f::{{closure}}",

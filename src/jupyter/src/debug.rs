@@ -102,6 +102,7 @@ impl Debug {
 
     /// The running cell has ended; returns the events to be published.
     pub fn cell_ended(&self) -> Vec<Value> {
+        self.native.cell_ended();
         self.debugger.lock().cell_ended()
     }
 

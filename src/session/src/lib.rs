@@ -19,8 +19,7 @@ pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
     Assist, Backend, Cell, CellError, CellLine, CellOutcome, Completion, Completions, Debuggee,
     Evaluate, INTERRUPTED, Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest,
-    SteerSocket, Stream, Variable,
-    interrupted,
+    SteerSocket, Stream, Variable, interrupted,
 };
 pub use past_cells::{FoundCells, HistoryChange, PastCell, PastCells};
 pub use session::{OwnedCell, Session};

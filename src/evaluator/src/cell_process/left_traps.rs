@@ -22,15 +22,25 @@ pub fn remove() {
     }
 }
 
+/// Set in the flags of a thread that traps behind each instruction.
+const SINGLE_STEP: i64 = 1 << 8;
+
 /// Only system calls, and `dl_iterate_phdr`, whose locks a thread may take again.
-extern "C" fn handle(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn handle(_: c_int, signal: *mut libc::siginfo_t, context: *mut c_void) {
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands a valid context to a handler that was set with `SA_SIGINFO`.
-    let register = unsafe { &mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] };
+    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
+    // SAFETY: the kernel hands a valid signal to such a handler.
+    if unsafe { (*signal).si_code } == libc::TRAP_TRACE {
+        // The debugger was killed in the middle of a step.
+        registers[libc::REG_EFL as usize] &= !SINGLE_STEP;
+        return;
+    }
+    let register = &mut registers[libc::REG_RIP as usize];
     // The processor stands behind the trap.
     let address = (*register as usize).wrapping_sub(1);
     match original(address).filter(|it| *it != TRAP) {
-        Some(byte) if put_back(address, byte) => *register -= 1,
+        Some(byte) if put_back(address, byte) => *register = address as i64,
         // A trap of the program itself.
         _ => {
             // SAFETY: system calls without pointers; the signal ends the process, as without us.

@@ -1,10 +1,16 @@
 //! The debug adapter of LLVM, `lldb-dap`, as a process: requests with their answers, and events. It speaks the Debug Adapter
 //! Protocol over its standard streams, each message behind a header with its length.
+//!
+//! Its standard input is a socket. Most cells are compiled from a source that leads to `/dev/stdin` (`standby` in the crate `compile`),
+//! and LLDB opens the sources of the frames that it selects. A pipe would be opened, and LLDB would read our requests
+//! as source text until the pipe ends, which it never does. A socket cannot be opened by a path.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -67,7 +73,7 @@ pub fn find() -> Result<PathBuf, String> {
 pub struct Adapter {
     /// Its number.
     pub process: u32,
-    stdin: Mutex<ChildStdin>,
+    stdin: Mutex<UnixStream>,
     waiting: Arc<Waiting>,
     sent: AtomicU64,
 }
@@ -81,9 +87,10 @@ impl Adapter {
     /// # Errors
     /// It cannot be started.
     pub fn start(program: &Path, events: UnboundedSender<Value>) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(program);
         command
-            .stdin(Stdio::piped())
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let waiting: Arc<Waiting> = Arc::new(Mutex::new(Some(HashMap::new())));
@@ -97,11 +104,9 @@ impl Adapter {
                     Ok(child) => child,
                     Err(error) => return drop(sender.send(Err(error))),
                 };
-                let stdin = child
-                    .stdin
-                    .take()
-                    .ok_or_else(|| io::Error::other("it has no input"));
-                let _ = sender.send(stdin.map(|stdin| (child.id(), stdin)));
+                // Else our end of its input stays open in the command.
+                drop(command);
+                let _ = sender.send(Ok(child.id()));
                 read(&mut child, &answers, &events);
                 let _ = child.kill();
                 let _ = child.wait();
@@ -109,10 +114,10 @@ impl Adapter {
                 *answers.lock() = None;
                 let _ = events.send(Value::Null);
             })?;
-        let (process, stdin) = started.recv().map_err(io::Error::other)??;
+        let process = started.recv().map_err(io::Error::other)??;
         Ok(Self {
             process,
-            stdin: Mutex::new(stdin),
+            stdin: Mutex::new(ours),
             waiting,
             sent: AtomicU64::new(0),
         })

@@ -20,7 +20,9 @@ use super::adapter::{self, Adapter};
 use crate::message::DebugEvent;
 use crate::socket::iopub::Iopub;
 
+mod events;
 mod frames;
+mod left_traps;
 mod requests;
 mod steps;
 mod stops;
@@ -42,11 +44,22 @@ const PANIC: &str = "rust_panic$";
 const ERROR: &str = "evcxr.+CellError.+From";
 /// How frames are listed by `thread backtrace`.
 const FRAME_FORMAT: &str = r"@${frame.index}|{${module.file.basename}}|{${line.file.fullpath}}|{${line.number}}|{${function.name}}\n";
+/// Limits for the formatters of Rust's values.
+const LIMITS: &str = include_str!("native/limits.py");
 /// Signals that are the program's own business.
 const SIGNALS: &str = "SIGINT SIGTERM SIGPIPE SIGCHLD SIGUSR1 SIGUSR2 SIGALRM SIGPROF SIGVTALRM SIGWINCH SIGURG SIGCONT SIGHUP";
 /// A step into one of these functions goes through it.
 const LIBRARIES: &str =
     "^<?(std|core|alloc|stratoscope[a-z_]*|burn[a-z_]*|rayon[a-z_]*|hashbrown|_\\$LT\\$)";
+
+/// Why the process is being stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// A front end asks for it.
+    Asked,
+    /// Breakpoints have changed: the adapter loses stops when it sets breakpoints in a process that runs.
+    ToChange,
+}
 
 /// See the module. Clones of the `Arc` share it.
 pub struct Native {
@@ -80,11 +93,21 @@ struct State {
     stop: Option<Stop>,
     /// A front end steps; how often the step has gone on in libraries.
     step: Option<u32>,
-    is_pausing: bool,
+    pause: Option<Pause>,
+    /// The adapter has reported that the process runs, and no stop since then.
+    is_running: bool,
+    /// The adapter reports when the process goes on.
+    reports_continued: bool,
+    /// The cell's library is loaded, and the cell has not ended.
+    is_cell_loaded: bool,
+    /// Breakpoints of front ends have changed; the adapter learns of it when the process is stopped.
+    has_changed: bool,
     /// After an interrupt: nothing stops until the next cell.
     is_disabled: bool,
     /// The reason why the adapter could not be attached, which was shown.
     shown: Option<String>,
+    /// The process that could not be attached to, and why. It is tried again when the debugger is turned on.
+    refused: Option<(u32, String)>,
 }
 
 impl Native {
@@ -116,13 +139,16 @@ impl Native {
         if let Err(reason) = &attached {
             self.show_once(parent, reason);
         }
-        let is_disabled = std::mem::take(&mut self.state.lock().is_disabled);
-        if let Ok(adapter) = attached {
-            if is_disabled {
-                let _ = self.command(&adapter, "breakpoint enable").await;
-            }
-            self.choose_filters(&adapter).await;
-        }
+        let mut state = self.state.lock();
+        state.is_cell_loaded = false;
+        // At the stop before the first statement the adapter gets what was disabled or has changed.
+        state.has_changed = true;
+        state.is_disabled = false;
+    }
+
+    /// The running cell has ended.
+    pub fn cell_ended(&self) {
+        self.state.lock().is_cell_loaded = false;
     }
 
     fn show_once(&self, parent: &Arc<Value>, reason: &String) {
@@ -139,7 +165,8 @@ impl Native {
         let native = Arc::clone(self);
         tokio::spawn(async move {
             let _turn = native.turn.lock().await;
-            // A cell that comes tries again, and shows why.
+            native.state.lock().refused = None;
+            // A cell that comes shows why.
             let _ = native.ensure().await;
         });
     }
@@ -169,9 +196,10 @@ impl Native {
                 return;
             };
             native.state.lock().is_disabled = true;
-            let _ = native.command(&adapter, "breakpoint disable").await;
+            // A process that runs is stopped by its next breakpoint, and goes on.
             let stop = native.state.lock().stop.take();
             if let Some(stop) = stop {
+                native.remove_all(&adapter).await;
                 native.goes_on();
                 let _ = native.resume(&adapter, stop.thread).await;
             }
@@ -196,6 +224,12 @@ impl Native {
         {
             return Ok(adapter);
         }
+        let refused = self.state.lock().refused.clone();
+        if let Some((process, reason)) = refused
+            && process == debuggee.process
+        {
+            return Err(reason);
+        }
         {
             let mut state = self.state.lock();
             let shown = state.shown.take();
@@ -205,6 +239,8 @@ impl Native {
             };
         }
         let program = adapter::find()?;
+        // Else the new adapter takes the traps of one that was killed for instructions of the program.
+        left_traps::remove(debuggee.process);
         let (events, mut inbox) = unbounded_channel();
         let adapter = Adapter::start(&program, events)
             .map_err(|error| format!("`{}` does not start: {error}", program.display()))?;
@@ -213,12 +249,15 @@ impl Native {
         let attached = self.attach(&adapter, &debuggee, &mut inbox).await;
         if let Err(reason) = attached {
             self.session.set_debugging(None);
+            self.state.lock().refused = Some((debuggee.process, reason.clone()));
             return Err(reason);
         }
         {
             let mut state = self.state.lock();
             state.adapter = Some(Arc::clone(&adapter));
             state.process = debuggee.process;
+            state.is_running = true;
+            state.is_cell_loaded = self.session.is_executing();
         }
         tokio::spawn(Arc::clone(self).listen(Arc::clone(&adapter), inbox));
         Ok(adapter)
@@ -259,6 +298,7 @@ impl Native {
                 "command source -s 1 \"{}\"",
                 formatters.join("lldb_commands").display()
             ));
+            commands.push(python(LIMITS));
         }
         let attaching = {
             let (adapter, process) = (Arc::clone(adapter), debuggee.process);
@@ -320,30 +360,6 @@ impl Native {
             .map(drop)
     }
 
-    /// Reads the adapter's events until it ends.
-    async fn listen(self: Arc<Self>, adapter: Arc<Adapter>, mut inbox: UnboundedReceiver<Value>) {
-        while let Some(event) = inbox.recv().await {
-            if event.is_null() {
-                break;
-            }
-            let _turn = self.turn.lock().await;
-            let body = &event["body"];
-            match event["event"].as_str() {
-                Some("stopped") => self.stopped(&adapter, body).await,
-                // The process has ended; the evaluator says why.
-                Some("exited" | "terminated") => drop(self.forget(&adapter)),
-                _ => {}
-            }
-        }
-        let _turn = self.turn.lock().await;
-        if self.forget(&adapter) {
-            let text =
-                "the debugger (lldb-dap) has ended: breakpoints stop again from the next cell on\n";
-            self.iopub
-                .publish_text(&self.parent.lock().clone(), Stream::Stderr, text);
-        }
-    }
-
     /// The adapter is of no use any more. Whether it was in use.
     fn forget(&self, adapter: &Arc<Adapter>) -> bool {
         {
@@ -383,6 +399,12 @@ impl Native {
         let parent = self.parent.lock().clone();
         self.iopub.publish(&parent, &DebugEvent(event));
     }
+}
+
+/// The command that runs a program of Python, in one line.
+fn python(program: &str) -> String {
+    let digits: String = program.bytes().map(|it| format!("{it:02x}")).collect();
+    format!("script exec(bytes.fromhex('{digits}').decode(), {{}})")
 }
 
 /// Why attaching has failed, with what helps.

@@ -404,7 +404,16 @@ fn installed_folder(name: &str) -> Option<PathBuf> {
 
 /// What stops cells at breakpoints.
 fn debugger() -> Finding {
+    let restriction = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let restriction = restriction
+        .ok()
+        .and_then(|it| it.trim().parse::<u32>().ok());
     match stratoscope_jupyter::debug_adapter() {
+        // 1 is what a process allows its ancestors.
+        Ok(program) if restriction.is_some_and(|it| it > 1) => Finding::Optional(format!(
+            "{} stops cells at breakpoints only where processes may be traced: `sysctl kernel.yama.ptrace_scope=1`",
+            program.display()
+        )),
         Ok(program) => Finding::Ok(format!("{} stops cells at breakpoints", program.display())),
         Err(reason) => Finding::Optional(reason),
     }

@@ -8,6 +8,8 @@ use super::{ANSWER_TIMEOUT, Adapter, Native};
 
 /// More frames are not read.
 const MAX_FRAMES: usize = 200;
+/// More parts of a value are not read at once, as in `limits.py`.
+const MAX_CHILDREN: u64 = 200;
 /// Our numbers of frames begin here, behind those of runs.
 pub(super) const FIRST_FRAME: u64 = 1_500_000_000;
 /// Our numbers of values begin here; the adapter's are counted from it.
@@ -226,6 +228,9 @@ impl Native {
             return Ok(json!({"variables": list}));
         }
         let mut arguments = arguments.clone();
+        // Zero is all.
+        let count = arguments["count"].as_u64().filter(|it| *it > 0);
+        arguments["count"] = count.unwrap_or(MAX_CHILDREN).min(MAX_CHILDREN).into();
         arguments["variablesReference"] = number.saturating_sub(FIRST_VALUES).into();
         let values = self.values(adapter, arguments).await?;
         Ok(json!({"variables": values}))

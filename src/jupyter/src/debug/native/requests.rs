@@ -7,7 +7,7 @@ use stratoscope_debugger::native::expression;
 use stratoscope_debugger::{Answered, CELLS};
 
 use super::frames::{FIRST_FRAME, FIRST_VALUES, variable};
-use super::{ANSWER_TIMEOUT, Adapter, Native};
+use super::{ANSWER_TIMEOUT, Adapter, Native, Pause};
 
 /// What helps when an expression cannot be evaluated.
 const EXPRESSIONS: &str = "LLDB reads variables, fields (`point.x`), elements of arrays, and arithmetic and \
@@ -52,9 +52,10 @@ impl Native {
         let arguments = &content["arguments"];
         let command = content["command"].as_str().unwrap_or_default();
         if command == "pause" {
-            self.state.lock().is_pausing = true;
-            let asked = json!({"threadId": 0});
-            adapter.ask("pause", asked, ANSWER_TIMEOUT).await?;
+            if !self.state.lock().is_cell_loaded {
+                return Err("the cell is being compiled, and has not begun to run".to_owned());
+            }
+            self.pause(adapter, Pause::Asked).await?;
             return Ok(json!({}));
         }
         let stop = self.state.lock().stop.clone();
@@ -94,6 +95,49 @@ impl Native {
         }
     }
 
+    /// Stops the process; a stop follows.
+    async fn pause(&self, adapter: &Adapter, why: Pause) -> Result<(), String> {
+        self.state.lock().pause = Some(why);
+        let asked = json!({"threadId": 0});
+        let paused = adapter.ask("pause", asked, ANSWER_TIMEOUT).await;
+        if paused.is_err() {
+            self.state.lock().pause = None;
+        }
+        paused.map(drop)
+    }
+
+    /// Front ends have changed breakpoints: the adapter learns of it now, or when the cell that comes is loaded.
+    async fn has_changed(&self, adapter: &Arc<Adapter>) {
+        let (is_stopped, is_in_a_cell, is_pausing) = {
+            let mut state = self.state.lock();
+            state.has_changed = true;
+            (
+                state.stop.is_some(),
+                state.is_cell_loaded,
+                state.pause.is_some(),
+            )
+        };
+        if is_stopped {
+            self.change(adapter).await;
+        } else if is_in_a_cell && !is_pausing && self.session.is_executing() {
+            // Else the cell has just ended.
+            let _ = self.pause(adapter, Pause::ToChange).await;
+        }
+    }
+
+    /// The adapter's answer to an expression in one of its frames.
+    pub(super) async fn value_of(
+        &self,
+        adapter: &Adapter,
+        rust: &str,
+        frame: u64,
+    ) -> Result<Value, String> {
+        let expression = expression(rust)?;
+        // Not `repl`, which runs commands of LLDB.
+        let asked = json!({"expression": expression, "frameId": frame, "context": "watch"});
+        adapter.ask("evaluate", asked, ANSWER_TIMEOUT).await
+    }
+
     async fn evaluate(
         &self,
         adapter: &Adapter,
@@ -103,9 +147,7 @@ impl Native {
         let frame = self
             .frame_of(frame)
             .ok_or("the frame is not there any more")?;
-        // Not `repl`, which runs commands of LLDB.
-        let asked = json!({"expression": expression(rust), "frameId": frame, "context": "watch"});
-        let found = adapter.ask("evaluate", asked, ANSWER_TIMEOUT).await;
+        let found = self.value_of(adapter, rust, frame).await;
         let mut found = found.map_err(|reason| {
             let reason = reason.trim_start_matches("error: ").trim_end();
             format!("{reason}; {EXPRESSIONS}")
@@ -129,8 +171,7 @@ impl Native {
             "setBreakpoints" | "setExceptionBreakpoints" if self.adapter().is_some() => {
                 let _turn = self.turn.lock().await;
                 if let Some(adapter) = self.adapter() {
-                    self.change(&adapter).await;
-                    self.choose_filters(&adapter).await;
+                    self.has_changed(&adapter).await;
                 }
             }
             _ => {}

@@ -1,18 +1,19 @@
 //! What a stop means: a cell is loaded, a breakpoint was reached, a step has ended, or the process cannot go on.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use stratoscope_debugger::native::{Piece, expression, holds, message};
+use stratoscope_debugger::native::{Piece, holds, message};
 use stratoscope_debugger::{Breakpoint, CELLS};
 use stratoscope_session::Stream;
 
 use super::frames::Stop;
-use super::{ANSWER_TIMEOUT, Adapter, ERROR, Native, PANIC};
+use super::{ANSWER_TIMEOUT, Adapter, ERROR, Native, PANIC, Pause};
 
-/// `lldb-dap` reports a stop before it has done with it.
-const SETTLE_TIME: Duration = Duration::from_millis(10);
+/// How the adapter describes the stop behind an instruction.
+const SINGLE_STEP: &str = "trace";
+/// Signals by which LLDB stops threads; they may come late.
+const OWN_SIGNALS: [&str; 2] = ["SIGSTOP", "SIGTRAP"];
 
 /// What becomes of a stop.
 enum Next {
@@ -28,49 +29,78 @@ pub(super) fn number_of(said: &str) -> Option<u64> {
     rest.split_once(':')?.0.parse().ok()
 }
 
+/// The numbers of the breakpoints in an event.
+fn reached_by(body: &Value) -> Vec<u64> {
+    let reached = body["hitBreakpointIds"].as_array().into_iter().flatten();
+    reached.filter_map(Value::as_u64).collect()
+}
+
 impl Native {
-    /// The process has stopped.
-    pub(super) async fn stopped(self: &Arc<Self>, adapter: &Arc<Adapter>, body: &Value) {
-        tokio::time::sleep(SETTLE_TIME).await;
-        let thread = body["threadId"].as_u64().unwrap_or(0);
-        let reached = body["hitBreakpointIds"].as_array().into_iter().flatten();
-        let reached: Vec<u64> = reached.filter_map(Value::as_u64).collect();
-        let (temporary, is_loaded) = {
+    /// The process has stopped. `bodies`: one for each thread that has a reason, that of the cause first.
+    pub(super) async fn stopped(self: &Arc<Self>, adapter: &Arc<Adapter>, bodies: &[Value]) {
+        let mut reached: Vec<u64> = bodies.iter().flat_map(reached_by).collect();
+        reached.sort_unstable();
+        reached.dedup();
+        let (temporary, is_loaded, is_disabled, has_changed, pause) = {
             let mut state = self.state.lock();
             let is_loaded = reached.contains(&state.loaded);
-            (std::mem::take(&mut state.temporary), is_loaded)
+            (
+                std::mem::take(&mut state.temporary),
+                is_loaded,
+                state.is_disabled,
+                state.has_changed,
+                state.pause.take(),
+            )
         };
+        let cause = bodies.first().and_then(|it| it["threadId"].as_u64());
+        let cause = cause.unwrap_or(0);
         for number in &temporary {
             // One that was reached is gone by itself.
             let delete = format!("breakpoint delete {number}");
             let _ = self.command(adapter, &delete).await;
         }
+        if is_disabled {
+            self.remove_all(adapter).await;
+            let _ = self.resume(adapter, cause).await;
+            return;
+        }
         if is_loaded {
             self.loaded(adapter).await;
-            let _ = self.resume(adapter, thread).await;
+        }
+        if is_loaded || has_changed {
+            self.change(adapter).await;
+        }
+        if is_loaded {
+            let _ = self.resume(adapter, cause).await;
             return;
         }
-        let thread = self.thread_of_pause(adapter, thread).await;
-        let Ok(stop) = self.read_stop(adapter, thread).await else {
-            let _ = self.resume(adapter, thread).await;
-            return;
-        };
-        let next = match reached.iter().any(|it| temporary.contains(it)) {
-            true => Next::Stops("step", String::new()),
-            false => self.meaning(adapter, body, &reached, &stop).await,
-        };
-        match next {
-            Next::GoesOn => drop(self.resume(adapter, thread).await),
-            Next::HasStepped => self.has_stepped(adapter, stop).await,
-            Next::Stops(reason, text) => self.stop_at(stop, reason, &text, &reached),
+        for body in bodies {
+            let thread = body["threadId"].as_u64().unwrap_or(0);
+            let Ok(stop) = self.read_stop(adapter, thread).await else {
+                continue;
+            };
+            let reached = reached_by(body);
+            let next = match reached.iter().any(|it| temporary.contains(it)) {
+                true => Next::Stops("step", String::new()),
+                false => self.meaning(adapter, body, &reached, &stop).await,
+            };
+            match next {
+                Next::GoesOn => {}
+                Next::HasStepped => return self.has_stepped(adapter, stop).await,
+                Next::Stops(reason, text) => return self.stop_at(stop, reason, &text, &reached),
+            }
         }
+        if pause == Some(Pause::Asked) {
+            let thread = self.thread_of_cells(adapter).await.unwrap_or(cause);
+            if let Ok(stop) = self.read_stop(adapter, thread).await {
+                return self.stop_at(stop, "pause", "", &[]);
+            }
+        }
+        let _ = self.resume(adapter, cause).await;
     }
 
     /// What a pause stops is any thread: front ends see that of the cells.
-    async fn thread_of_pause(&self, adapter: &Adapter, thread: u64) -> u64 {
-        if !self.state.lock().is_pausing {
-            return thread;
-        }
+    async fn thread_of_cells(&self, adapter: &Adapter) -> Option<u64> {
         let answer = adapter.ask("threads", json!({}), ANSWER_TIMEOUT).await;
         let body = answer.unwrap_or_default();
         let mut threads = body["threads"].as_array().into_iter().flatten();
@@ -78,8 +108,7 @@ impl Native {
             let name = it["name"].as_str();
             name.is_some_and(|it| it.contains("cells"))
         };
-        let of_cells = threads.find(is_of_cells);
-        of_cells.and_then(|it| it["id"].as_u64()).unwrap_or(thread)
+        threads.find(is_of_cells)?["id"].as_u64()
     }
 
     async fn meaning(
@@ -89,10 +118,9 @@ impl Native {
         reached: &[u64],
         stop: &Stop,
     ) -> Next {
-        let (panic, error, is_pausing) = {
-            let mut state = self.state.lock();
-            let is_pausing = std::mem::take(&mut state.is_pausing);
-            (state.panic, state.error, is_pausing)
+        let (panic, error) = {
+            let state = self.state.lock();
+            (state.panic, state.error)
         };
         let is_reached = |number: Option<u64>| number.is_some_and(|it| reached.contains(&it));
         if stop.is_in_a_cell() && is_reached(panic) {
@@ -101,9 +129,8 @@ impl Native {
         if stop.is_in_a_cell() && is_reached(error) {
             return Next::Stops("exception", "a `?` that ends the cell".to_owned());
         }
-        if is_pausing {
-            return Next::Stops("pause", String::new());
-        }
+        let text = body["text"].as_str().or(body["description"].as_str());
+        let text = text.unwrap_or_default();
         match body["reason"].as_str().unwrap_or_default() {
             "breakpoint" => {
                 for breakpoint in self.reached(reached) {
@@ -113,10 +140,10 @@ impl Native {
                 }
                 Next::GoesOn
             }
-            "step" => Next::HasStepped,
-            "exception" | "signal" => {
-                let text = body["text"].as_str().or(body["description"].as_str());
-                Next::Stops("exception", text.unwrap_or("a signal").to_owned())
+            // That of a single instruction belongs to a step that goes on.
+            "step" if text != SINGLE_STEP => Next::HasStepped,
+            "exception" | "signal" if !OWN_SIGNALS.iter().any(|it| text.ends_with(it)) => {
+                Next::Stops("exception", text.to_owned())
             }
             _ => Next::GoesOn,
         }
@@ -138,9 +165,7 @@ impl Native {
 
     /// Whether the condition holds. One that cannot be evaluated stops, too. LLDB's own conditions let `lldb-dap` 19 hang at times.
     async fn condition_holds(&self, adapter: &Adapter, condition: &str, stop: &Stop) -> bool {
-        let asked =
-            json!({"expression": expression(condition), "frameId": stop.top(), "context": "watch"});
-        match adapter.ask("evaluate", asked, ANSWER_TIMEOUT).await {
+        match self.value_of(adapter, condition, stop.top()).await {
             Ok(body) => holds(body["result"].as_str().unwrap_or_default()),
             Err(reason) => {
                 let parent = self.parent.lock().clone();
@@ -179,9 +204,7 @@ impl Native {
                 }
                 Piece::Expression(rust) => rust,
             };
-            let asked =
-                json!({"expression": expression(&rust), "frameId": stop.top(), "context": "watch"});
-            match adapter.ask("evaluate", asked, ANSWER_TIMEOUT).await {
+            match self.value_of(adapter, &rust, stop.top()).await {
                 Ok(body) => text += body["result"].as_str().unwrap_or_default(),
                 Err(reason) => text += &format!("<{}>", reason.trim_start_matches("error: ")),
             }
@@ -227,15 +250,39 @@ impl Native {
             return;
         };
         let lines = self.session.compiled_lines();
-        self.state.lock().libraries.insert(name.to_owned(), lines);
+        {
+            let mut state = self.state.lock();
+            state.libraries.insert(name.to_owned(), lines);
+            state.is_cell_loaded = true;
+        }
         let breakpoints = self.debugger.lock().breakpoints().to_vec();
+        let installed = self.state.lock().installed.clone();
         for breakpoint in &breakpoints {
-            self.install(adapter, name, breakpoint).await;
+            // Those that are new are set in all libraries.
+            if installed.values().any(|it| *it == breakpoint.id) {
+                self.install(adapter, name, breakpoint).await;
+            }
         }
     }
 
-    /// Sets the breakpoints that are new, in all libraries, and removes those that are gone.
+    /// Removes all breakpoints of front ends; [`Native::change`] sets them again. The process is stopped.
+    pub(super) async fn remove_all(&self, adapter: &Adapter) {
+        let numbers: Vec<String> = {
+            let mut state = self.state.lock();
+            let installed = std::mem::take(&mut state.installed).into_keys();
+            let filters = state.panic.take().into_iter().chain(state.error.take());
+            installed.chain(filters).map(|it| it.to_string()).collect()
+        };
+        if !numbers.is_empty() {
+            let delete = format!("breakpoint delete {}", numbers.join(" "));
+            let _ = self.command(adapter, &delete).await;
+        }
+    }
+
+    /// Sets the breakpoints that are new, in all libraries, and removes those that are gone. The process
+    /// is stopped.
     pub(super) async fn change(&self, adapter: &Arc<Adapter>) {
+        self.state.lock().has_changed = false;
         let wanted = self.debugger.lock().breakpoints().to_vec();
         let installed = self.state.lock().installed.clone();
         let is_wanted = |id: u64| wanted.iter().any(|it| it.id == id);
@@ -251,6 +298,7 @@ impl Native {
                 self.install(adapter, library, breakpoint).await;
             }
         }
+        self.choose_filters(adapter).await;
     }
 
     /// Sets a breakpoint in a library, if the library has its cell.

@@ -1,0 +1,125 @@
+//! The adapter's events.
+//!
+//! One stop is several events: one for each thread that has a reason to stop. They come in one piece, and the first of them that
+//! is handled lets the process go on. What comes behind it, until the adapter reports that the process goes on, belongs to
+//! a stop that is over: requests about it would meet a process that runs, and `lldb-dap` 19 does not answer them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use stratoscope_session::Stream;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::{Adapter, Native};
+
+/// The events of one stop are written in one piece.
+const NEXT_EVENT_TIMEOUT: Duration = Duration::from_millis(4);
+
+impl Native {
+    /// Reads the adapter's events until it ends.
+    pub(super) async fn listen(
+        self: Arc<Self>,
+        adapter: Arc<Adapter>,
+        mut inbox: UnboundedReceiver<Value>,
+    ) {
+        let mut events = VecDeque::new();
+        loop {
+            let next = match events.pop_front() {
+                Some(event) => Some(event),
+                None => inbox.recv().await,
+            };
+            let Some(event) = next.filter(|it| !it.is_null()) else {
+                break;
+            };
+            let _turn = self.turn.lock().await;
+            match event["event"].as_str() {
+                Some("stopped") if self.is_news() => {
+                    events.push_front(event);
+                    receive(&mut inbox, &mut events).await;
+                    let stops = first_stop(&mut events);
+                    self.stopped(&adapter, &stops).await;
+                }
+                Some("continued") => {
+                    let mut state = self.state.lock();
+                    state.is_running = true;
+                    state.reports_continued = true;
+                }
+                // The process has ended; the evaluator says why.
+                Some("exited" | "terminated") => drop(self.forget(&adapter)),
+                _ => {}
+            }
+        }
+        let _turn = self.turn.lock().await;
+        if self.forget(&adapter) {
+            let text = "the debugger (lldb-dap) has ended, and the cell goes on without it: breakpoints stop again from the next cell on\n";
+            self.iopub
+                .publish_text(&self.parent.lock().clone(), Stream::Stderr, text);
+        }
+    }
+
+    /// Whether a stop is not one that was handled.
+    fn is_news(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_running = std::mem::take(&mut state.is_running);
+        is_running || !state.reports_continued
+    }
+}
+
+/// Takes what has come, until nothing comes.
+async fn receive(inbox: &mut UnboundedReceiver<Value>, events: &mut VecDeque<Value>) {
+    while let Ok(Some(event)) = tokio::time::timeout(NEXT_EVENT_TIMEOUT, inbox.recv()).await {
+        events.push_back(event);
+    }
+}
+
+/// The bodies of the events of the first stop. The thread that has caused it comes first.
+fn first_stop(events: &mut VecDeque<Value>) -> Vec<Value> {
+    let mut bodies = Vec::new();
+    let mut others = VecDeque::new();
+    while let Some(mut event) = events.pop_front() {
+        match event["event"].as_str() {
+            Some("stopped") => bodies.push(event["body"].take()),
+            Some("continued") => {
+                others.push_back(event);
+                break;
+            }
+            _ => others.push_back(event),
+        }
+    }
+    others.append(events);
+    *events = others;
+    bodies.sort_by_key(|it| it["threadCausedFocus"] != true);
+    bodies
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_events_of_a_stop_are_one_stop() {
+        let stopped = |thread: u64, is_cause: bool| json!({"event": "stopped", "body": {"threadId": thread, "threadCausedFocus": is_cause}});
+        let mut events: VecDeque<Value> = [
+            stopped(1, false),
+            json!({"event": "module"}),
+            stopped(2, true),
+            json!({"event": "continued"}),
+            stopped(3, true),
+        ]
+        .into();
+        let threads: Vec<u64> = first_stop(&mut events)
+            .iter()
+            .filter_map(|it| it["threadId"].as_u64())
+            .collect();
+        assert_eq!(threads, [2, 1]);
+        let names: Vec<&str> = events
+            .iter()
+            .filter_map(|it| it["event"].as_str())
+            .collect();
+        assert_eq!(names, ["module", "continued", "stopped"]);
+    }
+}
