@@ -171,6 +171,13 @@ impl Adapter {
         }
     }
 
+    /// Ends the process.
+    pub fn end(&self) {
+        if self.is_open() {
+            process::kill(self.process);
+        }
+    }
+
     /// Whether the process has not ended.
     pub fn is_open(&self) -> bool {
         self.waiting.lock().is_some()
@@ -182,9 +189,7 @@ const ENDED: &str = "the debugger has ended";
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        if self.is_open() {
-            process::kill(self.process);
-        }
+        self.end();
     }
 }
 

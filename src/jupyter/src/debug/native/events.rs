@@ -17,6 +17,17 @@ use super::{Adapter, Native};
 /// The events of one stop are written in one piece.
 const NEXT_EVENT_TIMEOUT: Duration = Duration::from_millis(4);
 
+/// How often it is looked whether the process has ended, which LLDB does not report of a process that is stopped.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Whether a process has ended. As long as a debugger traces it, its parent does not learn of it.
+fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, which is in parentheses, may have some itself.
+    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| rest);
+    cfg!(target_os = "linux") && state.starts_with(['Z', 'X'])
+}
+
 impl Native {
     /// Reads the adapter's events until it ends.
     pub(super) async fn listen(
@@ -28,7 +39,15 @@ impl Native {
         loop {
             let next = match events.pop_front() {
                 Some(event) => Some(event),
-                None => inbox.recv().await,
+                None => match tokio::time::timeout(LOOK_INTERVAL, inbox.recv()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        if has_ended(self.state.lock().process) {
+                            adapter.end();
+                        }
+                        continue;
+                    }
+                },
             };
             let Some(event) = next.filter(|it| !it.is_null()) else {
                 break;
@@ -46,13 +65,17 @@ impl Native {
                     state.is_running = true;
                     state.reports_continued = true;
                 }
-                // The process has ended; the evaluator says why.
-                Some("exited" | "terminated") => drop(self.forget(&adapter)),
+                // The process has ended, and the evaluator says why; or the debugger was turned off.
+                Some("exited" | "terminated") => {
+                    self.forget(&adapter);
+                    adapter.end();
+                }
                 _ => {}
             }
         }
         let _turn = self.turn.lock().await;
-        if self.forget(&adapter) {
+        let process = self.state.lock().process;
+        if self.forget(&adapter) && !has_ended(process) {
             let text = "the debugger (lldb-dap) has ended, and the cell goes on without it: breakpoints stop again from the next cell on\n";
             self.iopub
                 .publish_text(&self.parent.lock().clone(), Stream::Stderr, text);
@@ -99,6 +122,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processes_end() {
+        assert!(!has_ended(std::process::id()));
+        let mut child = std::process::Command::new("true")
+            .spawn()
+            .expect("it starts");
+        let begun = std::time::Instant::now();
+        while !has_ended(child.id()) && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(has_ended(child.id()), "a zombie has ended");
+        child.wait().expect("it has ended");
+        assert!(has_ended(u32::MAX));
+    }
 
     #[test]
     fn the_events_of_a_stop_are_one_stop() {
