@@ -1,9 +1,12 @@
 """The debugger panel of JupyterLab: it is opened with the bug button, shows the variables after each cell, unfolds a model,
-and steps a run of training forward and back. The screenshots are in target/screenshots/."""
+steps a run of training forward and back, and stops a cell at a breakpoint. The screenshots are in target/screenshots/."""
 
 import json
 import time
 
+import pytest
+
+from test_breakpoints import adapter, may_trace
 from test_widgets import opened, press, run
 
 CELLS = [
@@ -90,3 +93,31 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     page.wait_until(f"!{button('stratoscope:run-back')}.disabled", 60)
     press(page, button("stratoscope:run-back"))
     shows(page, "position", "step 1 of 64")
+
+
+LOOP = "let mut total = 0;\nfor index in 0..3 {\n    let next = index * 2;\n    total += next;\n}\ntotal"
+
+
+@pytest.mark.skipif(adapter() is None or not may_trace(), reason="LLDB is not installed, or processes may not be traced here")
+def test_a_breakpoint_beside_a_line_stops_the_cell(jupyter_lab, chromium, pictures):
+    page = chromium
+    opened(page, jupyter_lab, "breakpoint", ["let first = 1;", LOOP], (1500, 950))
+    run(page, 1)
+    button = "document.querySelector('.jp-NotebookPanel .jp-DebuggerBugButton')"
+    page.wait_until(f"{button} && !{button}.disabled && {button}.getAttribute('aria-disabled') !== 'true'", 60)
+    press(page, button)
+    gutter = "document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell')[1].querySelectorAll('.cm-breakpoint-gutter .cm-gutterElement')"
+    line = f"[...{gutter}].filter(each => each.offsetHeight > 5)[3]"
+    page.wait_until(f"Boolean({line})", 60)
+    press(page, line)
+    page.wait_until("document.querySelector('.jp-DebuggerBreakpoints-body')?.innerText.includes('4')", 60)
+    press(page, "document.querySelector('.jp-NotebookPanel [data-command=\"notebook:run-cell-and-select-next\"]')")
+    page.wait_until("document.querySelector('.jp-DebuggerCallstack-body')?.innerText.includes('cell [')", 120)
+    time.sleep(1)
+    page.picture(pictures / "debugger-breakpoint.png")
+    for _ in range(3):
+        go = "document.querySelector('[data-command=\"debugger:continue\"]')"
+        page.wait_until(f"!{go}.disabled && {go}.getAttribute('aria-disabled') !== 'true'", 60)
+        press(page, go)
+        time.sleep(1)
+    page.wait_until("document.querySelectorAll('.jp-NotebookPanel .jp-CodeCell')[1].querySelector('.jp-OutputArea')?.innerText.includes('6')", 60)

@@ -110,8 +110,10 @@ pub fn expression(rust: &str) -> Result<String, String> {
     let bytes = text.as_bytes();
     let before = |at: usize| at.checked_sub(1).map_or(b' ', |at| bytes[at]);
     let is_call = |at: usize| {
-        let name = text[..at].trim_end().as_bytes().last();
-        name.is_some_and(|it| it.is_ascii_alphanumeric() || b"_>)]!".contains(it))
+        // A macro has its mark behind the name; without a name it is a `!` of logic.
+        let name = text[..at].trim_end();
+        let name = name.strip_suffix('!').unwrap_or(name).as_bytes().last();
+        name.is_some_and(|it| it.is_ascii_alphanumeric() || b"_>)]".contains(it))
     };
     let assigns = |at: usize| {
         let is_comparison = bytes.get(at + 1) == Some(&b'=') || b"=!<>".contains(&before(at));
@@ -248,6 +250,7 @@ mod tests {
             "list.iter().sum()",
             "f::<u8>(1)",
             "{ x }",
+            "vec!(1)",
         ] {
             assert_eq!(read(refused), "refused", "{refused}");
         }

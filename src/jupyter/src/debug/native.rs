@@ -240,7 +240,8 @@ impl Native {
         }
         let program = adapter::find()?;
         // Else the new adapter takes the traps of one that was killed for instructions of the program.
-        left_traps::remove(debuggee.process);
+        let process = debuggee.process;
+        let _ = tokio::task::spawn_blocking(move || left_traps::remove(process)).await;
         let (events, mut inbox) = unbounded_channel();
         let adapter = Adapter::start(&program, events)
             .map_err(|error| format!("`{}` does not start: {error}", program.display()))?;
