@@ -258,6 +258,8 @@ def pauses(kernel):
 
 @traces
 def test_a_long_loop_pauses_and_takes_breakpoints_while_it_runs(debugged):
+    # Cells have lines and local variables while there is a breakpoint anywhere.
+    set_breakpoints(debugged, LONG, 7)
     request = debugged.request(LONG)
     pauses(debugged)
     assert here(debugged) in (2, 3, 4, 5) and stack(debugged)[-1][0].startswith("cell [")

@@ -22,6 +22,8 @@ pub struct Debugging {
     pub formatters: PathBuf,
     /// The process of the debugger; 0 while it is off.
     adapter: AtomicU32,
+    /// Cells get debug information.
+    has_information: AtomicBool,
     /// What is executed is an expression that a client asks for, with the number of another cell.
     is_asked: AtomicBool,
 }
@@ -33,6 +35,7 @@ impl Debugging {
             home: home.to_owned(),
             formatters: sysroot.join(FORMATTERS),
             adapter: AtomicU32::new(0),
+            has_information: AtomicBool::new(false),
             is_asked: AtomicBool::new(false),
         }
     }
@@ -53,13 +56,13 @@ impl Debugging {
     }
 
     /// Turns it on or off.
-    pub fn set(&self, adapter: Option<u32>) {
-        let is_on = adapter.is_some();
-        if self.adapter.swap(adapter.unwrap_or(0), Ordering::SeqCst) > 0 && is_on {
-            return;
+    pub fn set(&self, adapter: Option<u32>, has_information: bool) {
+        self.adapter.store(adapter.unwrap_or(0), Ordering::SeqCst);
+        let has_information = has_information && adapter.is_some();
+        if self.has_information.swap(has_information, Ordering::SeqCst) != has_information {
+            // Without the file, cells have no debug information, and their breakpoints do not stop.
+            let _ = State::update(&self.home, |state| state.debug = has_information);
         }
-        // Without the file, cells have no debug information, and their breakpoints do not stop.
-        let _ = State::update(&self.home, |state| state.debug = is_on);
     }
 
     /// What the lines stand for of the cell that was compiled last.

@@ -80,8 +80,8 @@ impl Interrupt for Handle {
         }
     }
 
-    fn set_debugging(&self, adapter: Option<u32>) {
-        self.debugging.set(adapter);
+    fn set_debugging(&self, adapter: Option<u32>, has_information: bool) {
+        self.debugging.set(adapter, has_information);
     }
 
     fn debuggee(&self) -> Option<Debuggee> {

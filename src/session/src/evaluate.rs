@@ -327,9 +327,9 @@ pub trait Interrupt: Send + Sync {
         InspectAnswer::missing(NO_INSPECTION)
     }
 
-    /// Whether cells that are compiled from now on can be debugged, by the process `adapter`, which an interrupt spares. By
-    /// default nothing happens.
-    fn set_debugging(&self, _adapter: Option<u32>) {}
+    /// Whether cells that are compiled from now on can be debugged, by the process `adapter`, which an interrupt spares, and
+    /// whether they get debug information, which takes time. By default nothing happens.
+    fn set_debugging(&self, _adapter: Option<u32>, _has_information: bool) {}
 
     /// What a debugger attaches to. `None`: this evaluator has no process of its own.
     fn debuggee(&self) -> Option<Debuggee> {

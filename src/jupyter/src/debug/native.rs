@@ -136,8 +136,12 @@ impl Native {
         }
         let _turn = self.turn.lock().await;
         let attached = self.ensure().await;
-        if let Err(reason) = &attached {
-            self.show_once(parent, reason);
+        match &attached {
+            Ok(adapter) => {
+                let process = Some(adapter.process);
+                self.session.set_debugging(process, self.stops_somewhere());
+            }
+            Err(reason) => self.show_once(parent, reason),
         }
         let mut state = self.state.lock();
         state.is_cell_loaded = false;
@@ -149,6 +153,13 @@ impl Native {
     /// The running cell has ended.
     pub fn cell_ended(&self) {
         self.state.lock().is_cell_loaded = false;
+    }
+
+    /// Whether a front end has set something that stops cells.
+    fn stops_somewhere(&self) -> bool {
+        let debugger = self.debugger.lock();
+        let filters = debugger.filters_of_cells();
+        !debugger.breakpoints().is_empty() || filters.panics || filters.errors
     }
 
     fn show_once(&self, parent: &Arc<Value>, reason: &String) {
@@ -175,7 +186,7 @@ impl Native {
     pub async fn end(&self) {
         let _turn = self.turn.lock().await;
         let adapter = self.state.lock().adapter.take();
-        self.session.set_debugging(None);
+        self.session.set_debugging(None, false);
         if let Some(adapter) = adapter {
             let arguments = json!({"terminateDebuggee": false});
             let _ = adapter.ask("disconnect", arguments, ANSWER_TIMEOUT).await;
@@ -246,10 +257,11 @@ impl Native {
         let adapter = Adapter::start(&program, events)
             .map_err(|error| format!("`{}` does not start: {error}", program.display()))?;
         let adapter = Arc::new(adapter);
-        self.session.set_debugging(Some(adapter.process));
+        self.session
+            .set_debugging(Some(adapter.process), self.stops_somewhere());
         let attached = self.attach(&adapter, &debuggee, &mut inbox).await;
         if let Err(reason) = attached {
-            self.session.set_debugging(None);
+            self.session.set_debugging(None, false);
             self.state.lock().refused = Some((debuggee.process, reason.clone()));
             return Err(reason);
         }
@@ -374,7 +386,7 @@ impl Native {
             }
             state.adapter = None;
         }
-        self.session.set_debugging(None);
+        self.session.set_debugging(None, false);
         self.goes_on();
         *self.state.lock() = State::default();
         true

@@ -46,9 +46,9 @@ impl Session {
     }
 
     /// As [`Interrupt::set_debugging`].
-    pub fn set_debugging(&self, adapter: Option<u32>) {
+    pub fn set_debugging(&self, adapter: Option<u32>, has_information: bool) {
         if let Some(handle) = self.handle() {
-            handle.set_debugging(adapter);
+            handle.set_debugging(adapter, has_information);
         }
     }
 
