@@ -44,7 +44,7 @@ pub(crate) fn lines(cell: &ParsedCell<'_>) -> Vec<Line> {
             continue;
         }
         while long.next_if(|it| it.range.end <= start).is_some() {}
-        if !long.peek().is_some_and(|it| it.range.start < start) {
+        if long.peek().is_none_or(|it| it.range.start >= start) {
             let number = index + 1;
             found.push(Line { start, number });
         }
