@@ -61,9 +61,15 @@ impl Native {
                     self.stopped(&adapter, &stops).await;
                 }
                 Some("continued") => {
-                    let mut state = self.state.lock();
-                    state.is_running = true;
-                    state.reports_continued = true;
+                    let is_wanted = {
+                        let mut state = self.state.lock();
+                        state.is_running = true;
+                        state.reports_continued = true;
+                        state.pause.is_some()
+                    };
+                    if is_wanted {
+                        let _ = self.send_pause(&adapter).await;
+                    }
                 }
                 // The process has ended, and the evaluator says why; or the debugger was turned off.
                 Some("exited" | "terminated") => {

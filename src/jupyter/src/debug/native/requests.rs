@@ -97,7 +97,19 @@ impl Native {
 
     /// Stops the process; a stop follows.
     async fn pause(&self, adapter: &Adapter, why: Pause) -> Result<(), String> {
-        self.state.lock().pause = Some(why);
+        {
+            let mut state = self.state.lock();
+            state.pause = Some(why);
+            if !state.is_running && state.reports_continued {
+                // LLDB forgets a pause before the process goes on: it is sent when the adapter reports that.
+                return Ok(());
+            }
+        }
+        self.send_pause(adapter).await
+    }
+
+    /// Sends the pause that is wanted.
+    pub(super) async fn send_pause(&self, adapter: &Adapter) -> Result<(), String> {
         let asked = json!({"threadId": 0});
         let paused = adapter.ask("pause", asked, ANSWER_TIMEOUT).await;
         if paused.is_err() {
