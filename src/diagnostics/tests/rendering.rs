@@ -320,6 +320,18 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             what: "the folder for compiled cells".into(),
             reason: "permission denied".into(),
         }),
+        example(DebuggerUnavailable {
+            problem: DebuggerProblem::NotFound,
+            reason: "`PATH` has no `lldb-dap`".into(),
+        }),
+        example(DebuggerEnded {
+            given_up: Some("the debugger has not answered `stackTrace` within 60s".into()),
+        }),
+        example(ConditionNotEvaluated {
+            condition: "names.contains(&\"a\")".into(),
+            line: 1,
+            reason: "calls and assignments are not evaluated".into(),
+        }),
         example(EvaluatorFailed {
             reason: "index out of bounds".into(),
         }),

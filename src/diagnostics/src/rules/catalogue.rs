@@ -196,6 +196,9 @@ pub const CATALOGUE: &[Entry] = &[
     page::<MainNotCalled>(),
     page::<NothingToDraw>(),
     page::<ChartLengthsDiffer>(),
+    page::<DebuggerUnavailable>(),
+    page::<DebuggerEnded>(),
+    page::<ConditionNotEvaluated>(),
 ];
 
 /// The rule of a code, if there is one. Upper and lower case are the same.

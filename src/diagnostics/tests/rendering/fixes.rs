@@ -270,6 +270,9 @@ fn is_command(code: &str) -> bool {
         "python",
         "export",
         "ulimit",
+        "apt",
+        "sysctl",
+        "PATH",
         "HF_HUB_OFFLINE=0",
     ];
     known.contains(&first)
@@ -362,7 +365,7 @@ fn known() -> BTreeSet<String> {
         known.insert(argument.name.to_owned());
     }
     let of_rust = "Ok Some None Result Vec vec String println print drop format move iter copied map collect into \
-                   Box Class Value Path PathBuf trim let len clone to_owned is_empty filter";
+                   Box Class Value Path PathBuf trim let len clone to_owned is_empty filter contains";
     known.extend(of_rust.split(' ').map(str::to_owned));
     known
 }
