@@ -106,3 +106,31 @@ pub fn codegen_option<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a s
         (pair[0] == "-C").then_some(option)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_debug_information_only_while_the_kernel_asks_for_it() {
+        let home = tempfile::tempdir().expect("a folder");
+        let of_cell = || {
+            let mut arguments: Vec<OsString> = vec!["--crate-name".into(), "ctx".into()];
+            with_debug_information(home.path(), &mut arguments);
+            let is_debugged = have_debug_information(&arguments);
+            (arguments.len() - 2, is_debugged)
+        };
+        assert_eq!(of_cell(), (0, false));
+        for debug in [true, false] {
+            State::update(home.path(), |state| state.debug = debug).expect("it is written");
+            assert_eq!(
+                of_cell(),
+                if debug {
+                    (DEBUG.len(), true)
+                } else {
+                    (0, false)
+                }
+            );
+        }
+    }
+}
