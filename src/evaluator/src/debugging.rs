@@ -77,3 +77,49 @@ impl Debugging {
         places.map(|(line, it)| (line, of_cell(it))).collect()
     }
 }
+
+/// Whether a debugger has stopped a process. Only Linux shows it.
+pub fn is_stopped(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, which is in parentheses, may have some itself.
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    state.starts_with('t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_waits_is_not_stopped_by_a_debugger() {
+        assert!(!is_stopped(std::process::id()));
+        assert!(!is_stopped(u32::MAX));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_that_is_traced_is_stopped() {
+        use std::os::unix::process::CommandExt;
+
+        let mut command = std::process::Command::new("true");
+        // SAFETY: a system call without pointers, between fork and exec. The process stops at its exec.
+        unsafe {
+            command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+        // Where processes may not be traced there is nothing to see.
+        let Ok(mut child) = command.spawn() else {
+            return println!("skipped: processes may not be traced here");
+        };
+        let begun = std::time::Instant::now();
+        let limit = std::time::Duration::from_secs(60);
+        while !is_stopped(child.id()) && begun.elapsed() < limit {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(is_stopped(child.id()));
+        child.kill().expect("it is ended");
+        child.wait().expect("it has ended");
+    }
+}

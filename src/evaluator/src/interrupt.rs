@@ -6,9 +6,10 @@ use std::process::Child;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAction, RunAnswer, RunRequest, ToCells};
 
-use super::debugging::Debugging;
+use super::debugging::{self, Debugging};
 use super::inspector::Inspector;
 use super::link::Link;
 use super::relay::{Phase, Relay};
@@ -84,6 +85,12 @@ impl Interrupt for Handle {
         self.debugging.set(adapter, has_information);
     }
 
+    fn judged(&self, diagnostic: Diagnostic) -> Option<Diagnostic> {
+        let mut settings = self.relay.settings();
+        let shown = settings.judged(diagnostic, None)?;
+        Some(shown.in_profile(settings.profile))
+    }
+
     fn debuggee(&self) -> Option<Debuggee> {
         Some(Debuggee {
             process: self.process.try_lock().ok()?.id(),
@@ -103,6 +110,8 @@ impl Handle {
         loop {
             match self.relay.progress() {
                 (now, phase) if now != cell || phase == Phase::Idle => return,
+                // It hears nothing: the debugger lets it go on, or is given up.
+                (_, Phase::Running) if self.is_stopped_by_the_debugger() => asked = None,
                 (_, Phase::Running) => match asked {
                     None => {
                         self.link.send(&ToCells::Interrupt);
@@ -146,6 +155,10 @@ impl Handle {
             }
             process::kill(process);
         }
+    }
+
+    fn is_stopped_by_the_debugger(&self) -> bool {
+        self.debugging.adapter().is_some() && self.process_id().is_some_and(debugging::is_stopped)
     }
 
     fn process_id(&self) -> Option<u32> {

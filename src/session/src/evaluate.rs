@@ -16,6 +16,7 @@ use stratoscope_wire::{
 };
 
 use crate::DiagnosticSettings;
+use crate::debuggee::{CellLine, Debuggee};
 use crate::past_cells::PastCells;
 
 /// Which of the two plain streams.
@@ -331,6 +332,12 @@ pub trait Interrupt: Send + Sync {
     /// whether they get debug information, which takes time. By default nothing happens.
     fn set_debugging(&self, _adapter: Option<u32>, _has_information: bool) {}
 
+    /// What the settings of the notebook make of a diagnostic that was found outside of the evaluator: `None` if it is not
+    /// shown. By default it is shown.
+    fn judged(&self, diagnostic: Diagnostic) -> Option<Diagnostic> {
+        Some(diagnostic)
+    }
+
     /// What a debugger attaches to. `None`: this evaluator has no process of its own.
     fn debuggee(&self) -> Option<Debuggee> {
         None
@@ -340,26 +347,6 @@ pub trait Interrupt: Send + Sync {
     fn compiled_lines(&self) -> BTreeMap<u32, CellLine> {
         BTreeMap::new()
     }
-}
-
-/// The process that runs the cells, as a debugger sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Debuggee {
-    /// Its number.
-    pub process: u32,
-    /// The folder of the formatters for Rust's types that come with the compiler.
-    pub formatters: PathBuf,
-}
-
-/// A line of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CellLine {
-    /// The number of the cell.
-    pub cell: u64,
-    /// As typed, counted from 1.
-    pub line: u32,
-    /// A statement of the cell that runs begins there.
-    pub begins: bool,
 }
 
 /// Completion and inspection from the text alone: while a cell runs, and while no evaluator has started. Replies within

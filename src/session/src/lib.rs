@@ -6,6 +6,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+mod debuggee;
 mod diagnostic_settings;
 mod evaluate;
 mod failures;
@@ -15,11 +16,12 @@ mod shared;
 #[doc(hidden)]
 pub mod toy;
 
+pub use debuggee::{CellLine, Debuggee};
 pub use diagnostic_settings::DiagnosticSettings;
 pub use evaluate::{
-    Assist, Backend, Cell, CellError, CellLine, CellOutcome, Completion, Completions, Debuggee,
-    Evaluate, INTERRUPTED, Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest,
-    SteerSocket, Stream, Variable, interrupted,
+    Assist, Backend, Cell, CellError, CellOutcome, Completion, Completions, Evaluate, INTERRUPTED,
+    Interrupt, LastError, Lint, MagicCell, OutputSink, SteerRequest, SteerSocket, Stream, Variable,
+    interrupted,
 };
 pub use past_cells::{FoundCells, HistoryChange, PastCell, PastCells};
 pub use session::{OwnedCell, Session};

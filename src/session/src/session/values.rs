@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use stratoscope_diagnostics::Diagnostic;
 use stratoscope_wire::{InspectAnswer, InspectQuestion, RunAnswer, RunRequest};
 
 use super::{Command, Session};
-use crate::evaluate::{CellLine, Debuggee, Interrupt};
+use crate::debuggee::{CellLine, Debuggee};
+use crate::evaluate::Interrupt;
 
 impl Session {
     /// A request to a run of the running cell, as [`Interrupt::request`](crate::Interrupt::request).
@@ -49,6 +51,14 @@ impl Session {
     pub fn set_debugging(&self, adapter: Option<u32>, has_information: bool) {
         if let Some(handle) = self.handle() {
             handle.set_debugging(adapter, has_information);
+        }
+    }
+
+    /// As [`Interrupt::judged`].
+    pub fn judged(&self, diagnostic: Diagnostic) -> Option<Diagnostic> {
+        match self.handle() {
+            Some(handle) => handle.judged(diagnostic),
+            None => Some(diagnostic),
         }
     }
 
