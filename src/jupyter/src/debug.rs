@@ -77,7 +77,7 @@ impl Debug {
             .as_str()
             .is_some_and(|it| FOLLOWED.contains(&it));
         if is_followed {
-            debugger.set_missing(adapter::find().err());
+            debugger.set_missing(adapter::find_or_advise().err());
         }
         match debugger.request(content) {
             Action::Reply(answered) if is_followed => Begun::Both(answered, content.clone()),
@@ -85,9 +85,14 @@ impl Debug {
         }
     }
 
-    /// A cell is about to run.
-    pub async fn before_cell(&self, parent: &Arc<Value>, number: u64, code: &str) {
-        self.native.before_cell(parent, number, code).await;
+    /// A cell is about to run. `silent`: without outputs.
+    pub async fn before_cell(&self, parent: &Arc<Value>, number: u64, code: &str, silent: bool) {
+        self.native.before_cell(parent, number, code, silent).await;
+    }
+
+    /// A cell has run; its reply has not been sent.
+    pub async fn after_cell(&self) {
+        self.native.after_cell().await;
     }
 
     /// The running cell is interrupted.

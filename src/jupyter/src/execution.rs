@@ -204,8 +204,11 @@ impl Task {
             number,
             silent: content.silent,
         };
-        self.debug.before_cell(parent, number, &content.code).await;
+        self.debug
+            .before_cell(parent, number, &content.code, content.silent)
+            .await;
         let outcome = self.session.execute(cell, outputs.clone()).await;
+        self.debug.after_cell().await;
         let outcome = outcome.unwrap_or_else(|_| {
             let reason = "the kernel is being shut down".to_owned();
             CellOutcome::Error(CellError {

@@ -41,6 +41,6 @@ mod steering;
 mod utf16;
 mod widget;
 
-pub use debug::adapter::find as debug_adapter;
+pub use debug::adapter::find_or_advise as debug_adapter;
 pub use kernel::serve;
 pub use kernel_info::language_info;

@@ -32,6 +32,12 @@ impl Debugger {
         self.breakpoints.valid()
     }
 
+    /// Whether a front end has asked for anything that stops cells, even if it cannot stop.
+    pub fn asks_to_stop_cells(&self) -> bool {
+        let OfCells { panics, errors } = self.filters_of_cells();
+        self.breakpoints.are_set() || panics || errors
+    }
+
     /// Where a cell stops by itself.
     pub fn filters_of_cells(&self) -> OfCells {
         self.conditions.of_cells

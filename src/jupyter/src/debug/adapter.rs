@@ -28,13 +28,15 @@ const PROGRAM: &str = "lldb-dap";
 /// How it is installed.
 const INSTALL: &str =
     "breakpoints in cells need LLDB: on Debian, `apt install lldb-19 python3-lldb-19`";
+/// Why none is found.
+const NOT_IN_PATH: &str = "`PATH` has no `lldb-dap`, nor one with a version, such as `lldb-dap-19`";
 /// A longer message is not one of the adapter's.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
 /// The program; the newest one in `PATH` where several versions are installed.
 ///
 /// # Errors
-/// There is none; how to get it.
+/// There is none; the reason.
 pub fn find() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
         return match named.is_file() {
@@ -66,7 +68,15 @@ pub fn find() -> Result<PathBuf, String> {
     versions
         .max()
         .map(|(_, path)| path)
-        .ok_or_else(|| INSTALL.to_owned())
+        .ok_or_else(|| NOT_IN_PATH.to_owned())
+}
+
+/// As [`find`].
+///
+/// # Errors
+/// There is none; the reason, and how to get it.
+pub fn find_or_advise() -> Result<PathBuf, String> {
+    find().map_err(|reason| format!("{reason}; {INSTALL}"))
 }
 
 /// The process. It ends with this value, and with the kernel.
@@ -76,6 +86,8 @@ pub struct Adapter {
     stdin: Mutex<UnixStream>,
     waiting: Arc<Waiting>,
     sent: AtomicU64,
+    /// Why it was ended, if it has not answered in time.
+    given_up: Mutex<Option<String>>,
 }
 
 /// Who waits for which answer. `None`: the process has ended.
@@ -120,6 +132,7 @@ impl Adapter {
             stdin: Mutex::new(ours),
             waiting,
             sent: AtomicU64::new(0),
+            given_up: Mutex::default(),
         })
     }
 
@@ -154,10 +167,10 @@ impl Adapter {
             Ok(answer) => answer.map_err(|_| ENDED.to_owned())?,
             Err(_) => {
                 // One that hangs would hold the cell for good; without it the cell goes on.
+                let reason = format!("the debugger has not answered `{command}` within {limit:?}");
+                *self.given_up.lock() = Some(reason.clone());
                 process::kill(self.process);
-                return Err(format!(
-                    "the debugger has not answered `{command}` within {limit:?}"
-                ));
+                return Err(reason);
             }
         };
         match answer["success"] == true {
@@ -169,6 +182,11 @@ impl Adapter {
                 Err(reason.unwrap_or("the debugger refuses").trim().to_owned())
             }
         }
+    }
+
+    /// Why it was ended, if it has not answered in time.
+    pub fn given_up(&self) -> Option<String> {
+        self.given_up.lock().clone()
     }
 
     /// Ends the process.
@@ -263,7 +281,22 @@ mod tests {
         assert!(adapter.ask("initialize", json!({}), limit).await.is_err());
         assert_eq!(inbox.recv().await, Some(Value::Null));
         assert!(!adapter.is_open());
+        assert_eq!(adapter.given_up(), None);
         let (events, _inbox) = tokio::sync::mpsc::unbounded_channel();
         assert!(Adapter::start(Path::new("/no/such/program"), events).is_err());
+    }
+
+    #[tokio::test]
+    async fn an_adapter_that_does_not_answer_is_ended() {
+        let (events, mut inbox) = tokio::sync::mpsc::unbounded_channel();
+        // It writes back what it reads, which is no answer.
+        let adapter = Adapter::start(Path::new("/bin/cat"), events).expect("it starts");
+        let limit = Duration::from_millis(100);
+        let answer = adapter.ask("stackTrace", json!({}), limit).await;
+        assert!(answer.is_err_and(|it| it.contains("`stackTrace` within 100ms")));
+        assert_eq!(inbox.recv().await, Some(Value::Null));
+        assert!(!adapter.is_open());
+        let given_up = adapter.given_up();
+        assert!(given_up.is_some_and(|it| it.contains("stackTrace")));
     }
 }

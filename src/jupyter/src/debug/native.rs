@@ -8,18 +8,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use stratoscope_debugger::{CELLS, Debugger};
-use stratoscope_session::{CellLine, Debuggee, Session, Stream};
+use stratoscope_diagnostics::rules::{DebuggerProblem, DebuggerUnavailable};
+use stratoscope_session::{CellLine, Debuggee, Session};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::adapter::{self, Adapter};
 use crate::message::DebugEvent;
 use crate::socket::iopub::Iopub;
 
+mod cards;
 mod events;
 mod frames;
 mod left_traps;
@@ -30,9 +33,9 @@ mod stops;
 use frames::Stop;
 
 /// A request that does not let the program run is answered within this time.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Attaching reads the symbols of all libraries.
-const ATTACH_TIMEOUT: Duration = Duration::from_secs(60);
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a cell waits for the evaluator, which knows the process.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const START_POLL: Duration = Duration::from_millis(20);
@@ -71,6 +74,8 @@ pub struct Native {
     turn: tokio::sync::Mutex<()>,
     /// The header of the request of the running cell.
     parent: Mutex<Arc<Value>>,
+    /// A cell runs that has outputs.
+    shows_cards: AtomicBool,
 }
 
 #[derive(Default)]
@@ -104,10 +109,10 @@ struct State {
     has_changed: bool,
     /// After an interrupt: nothing stops until the next cell.
     is_disabled: bool,
-    /// The reason why the adapter could not be attached, which was shown.
-    shown: Option<String>,
+    /// Why the adapter could not be attached, which was shown.
+    shown: Option<DebuggerUnavailable>,
     /// The process that could not be attached to, and why. It is tried again when the debugger is turned on.
-    refused: Option<(u32, String)>,
+    refused: Option<(u32, DebuggerUnavailable)>,
 }
 
 impl Native {
@@ -120,19 +125,33 @@ impl Native {
             state: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             parent: Mutex::new(Arc::new(json!({}))),
+            shows_cards: AtomicBool::new(false),
         })
     }
 
     /// A cell is about to run: with the debugger on, its process is debugged from its first statement on.
-    pub async fn before_cell(self: &Arc<Self>, parent: &Arc<Value>, number: u64, code: &str) {
+    pub async fn before_cell(
+        self: &Arc<Self>,
+        parent: &Arc<Value>,
+        number: u64,
+        code: &str,
+        silent: bool,
+    ) {
         *self.parent.lock() = parent.clone();
+        self.shows_cards.store(!silent, Ordering::SeqCst);
         let is_started = {
             let mut debugger = self.debugger.lock();
             debugger.execute(number, code);
             debugger.is_started()
         };
-        if !is_started || adapter::find().is_err() {
+        if !is_started {
             return;
+        }
+        if let Err(reason) = adapter::find() {
+            return self.show_unavailable(DebuggerUnavailable {
+                problem: DebuggerProblem::NotFound,
+                reason,
+            });
         }
         let _turn = self.turn.lock().await;
         let attached = self.ensure().await;
@@ -141,7 +160,7 @@ impl Native {
                 let process = Some(adapter.process);
                 self.session.set_debugging(process, self.stops_somewhere());
             }
-            Err(reason) => self.show_once(parent, reason),
+            Err(problem) => self.show_unavailable(problem.clone()),
         }
         let mut state = self.state.lock();
         state.is_cell_loaded = false;
@@ -160,15 +179,6 @@ impl Native {
         let debugger = self.debugger.lock();
         let filters = debugger.filters_of_cells();
         !debugger.breakpoints().is_empty() || filters.panics || filters.errors
-    }
-
-    fn show_once(&self, parent: &Arc<Value>, reason: &String) {
-        let mut state = self.state.lock();
-        if state.shown.as_ref() != Some(reason) {
-            state.shown = Some(reason.clone());
-            let text = format!("breakpoints do not stop: {reason}\n");
-            self.iopub.publish_text(parent, Stream::Stderr, &text);
-        }
     }
 
     /// The debugger was turned on: attaches before the first cell needs it.
@@ -228,8 +238,8 @@ impl Native {
     }
 
     /// The adapter, attached to the process that runs the cells now.
-    async fn ensure(self: &Arc<Self>) -> Result<Arc<Adapter>, String> {
-        let debuggee = self.debuggee().await?;
+    async fn ensure(self: &Arc<Self>) -> Result<Arc<Adapter>, DebuggerUnavailable> {
+        let debuggee = self.debuggee().await.map_err(cards::failed)?;
         if let Some(adapter) = self.adapter()
             && self.state.lock().process == debuggee.process
         {
@@ -249,21 +259,26 @@ impl Native {
                 ..State::default()
             };
         }
-        let program = adapter::find()?;
+        let program = adapter::find().map_err(|reason| DebuggerUnavailable {
+            problem: DebuggerProblem::NotFound,
+            reason,
+        })?;
         // Else the new adapter takes the traps of one that was killed for instructions of the program.
         let process = debuggee.process;
         let _ = tokio::task::spawn_blocking(move || left_traps::remove(process)).await;
         let (events, mut inbox) = unbounded_channel();
-        let adapter = Adapter::start(&program, events)
-            .map_err(|error| format!("`{}` does not start: {error}", program.display()))?;
+        let adapter = Adapter::start(&program, events).map_err(|error| {
+            cards::failed(format!("`{}` does not start: {error}", program.display()))
+        })?;
         let adapter = Arc::new(adapter);
         self.session
             .set_debugging(Some(adapter.process), self.stops_somewhere());
         let attached = self.attach(&adapter, &debuggee, &mut inbox).await;
         if let Err(reason) = attached {
             self.session.set_debugging(None, false);
-            self.state.lock().refused = Some((debuggee.process, reason.clone()));
-            return Err(reason);
+            let problem = cards::failed(reason);
+            self.state.lock().refused = Some((debuggee.process, problem.clone()));
+            return Err(problem);
         }
         {
             let mut state = self.state.lock();
@@ -332,12 +347,12 @@ impl Native {
         }
         if attaching.is_finished() {
             let attached = attaching.await.map_err(|error| error.to_string())?;
-            attached.map_err(not_permitted)?;
+            attached?;
             self.configure(adapter).await?;
         } else {
             self.configure(adapter).await?;
             let attached = attaching.await.map_err(|error| error.to_string())?;
-            attached.map_err(not_permitted)?;
+            attached?;
         }
         Ok(())
     }
@@ -373,19 +388,18 @@ impl Native {
             .map(drop)
     }
 
+    fn is_attached(&self, adapter: &Arc<Adapter>) -> bool {
+        let state = self.state.lock();
+        let attached = state.adapter.as_ref();
+        attached.is_some_and(|it| Arc::ptr_eq(it, adapter))
+    }
+
     /// The adapter is of no use any more. Whether it was in use.
     fn forget(&self, adapter: &Arc<Adapter>) -> bool {
-        {
-            let mut state = self.state.lock();
-            if !state
-                .adapter
-                .as_ref()
-                .is_some_and(|it| Arc::ptr_eq(it, adapter))
-            {
-                return false;
-            }
-            state.adapter = None;
+        if !self.is_attached(adapter) {
+            return false;
         }
+        self.state.lock().adapter = None;
         self.session.set_debugging(None, false);
         self.goes_on();
         *self.state.lock() = State::default();
@@ -418,12 +432,4 @@ impl Native {
 fn python(program: &str) -> String {
     let digits: String = program.bytes().map(|it| format!("{it:02x}")).collect();
     format!("script exec(bytes.fromhex('{digits}').decode(), {{}})")
-}
-
-/// Why attaching has failed, with what helps.
-fn not_permitted(reason: String) -> String {
-    match reason.contains("permitted") {
-        true => format!("{reason} (in a container, run it with `--cap-add=SYS_PTRACE`)"),
-        false => reason,
-    }
 }

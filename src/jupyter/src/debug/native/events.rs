@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use stratoscope_session::Stream;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Adapter, Native};
@@ -21,7 +20,7 @@ const NEXT_EVENT_TIMEOUT: Duration = Duration::from_millis(4);
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Whether a process has ended. As long as a debugger traces it, its parent does not learn of it.
-fn has_ended(process: u32) -> bool {
+pub(super) fn has_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name, which is in parentheses, may have some itself.
     let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| rest);
@@ -82,9 +81,7 @@ impl Native {
         let _turn = self.turn.lock().await;
         let process = self.state.lock().process;
         if self.forget(&adapter) && !has_ended(process) {
-            let text = "the debugger (lldb-dap) has ended, and the cell goes on without it: breakpoints stop again from the next cell on\n";
-            self.iopub
-                .publish_text(&self.parent.lock().clone(), Stream::Stderr, text);
+            self.show_end(&adapter);
         }
     }
 

@@ -85,6 +85,39 @@ impl<'a> Mapping<'a> {
 mod tests {
     use super::*;
 
+    #[inline(never)]
+    extern "C" fn eight() -> u32 {
+        std::hint::black_box(8)
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn a_trap_that_an_adapter_has_left_is_removed() {
+        let memory = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/proc/self/mem")
+            .expect("a process may write its own memory");
+        let address = eight as *const () as u64;
+        let byte = || {
+            let mut byte = [0];
+            memory
+                .read_exact_at(&mut byte, address)
+                .expect("it is code");
+            byte[0]
+        };
+        let before = byte();
+        memory
+            .write_all_at(&[TRAP], address)
+            .expect("it is written");
+        assert_eq!((byte(), before == TRAP), (TRAP, false));
+        remove(std::process::id());
+        assert_eq!(byte(), before);
+        assert_eq!(std::hint::black_box(eight as extern "C" fn() -> u32)(), 8);
+        // A process that is gone.
+        remove(u32::MAX);
+    }
+
     #[test]
     fn code_of_files_is_found() {
         let line = "7f01-7f10 r-xp 00a0 08:01 42      /lib/my library.so";

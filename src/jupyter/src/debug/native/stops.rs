@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use stratoscope_debugger::native::{Piece, holds, message};
 use stratoscope_debugger::{Breakpoint, CELLS};
+use stratoscope_diagnostics::Rule;
+use stratoscope_diagnostics::rules::ConditionNotEvaluated;
 use stratoscope_session::Stream;
 
 use super::frames::Stop;
@@ -164,13 +166,21 @@ impl Native {
     }
 
     /// Whether the condition holds. One that cannot be evaluated stops, too. LLDB's own conditions let `lldb-dap` 19 hang at times.
-    async fn condition_holds(&self, adapter: &Adapter, condition: &str, stop: &Stop) -> bool {
+    async fn condition_holds(
+        &self,
+        adapter: &Adapter,
+        (condition, line): (&str, u32),
+        stop: &Stop,
+    ) -> bool {
         match self.value_of(adapter, condition, stop.top()).await {
             Ok(body) => holds(body["result"].as_str().unwrap_or_default()),
             Err(reason) => {
-                let parent = self.parent.lock().clone();
-                let text = format!("the condition `{condition}` cannot be evaluated: {reason}\n");
-                self.iopub.publish_text(&parent, Stream::Stderr, &text);
+                let found = ConditionNotEvaluated {
+                    condition: condition.to_owned(),
+                    line,
+                    reason: reason.trim_start_matches("error: ").trim_end().to_owned(),
+                };
+                self.show(found.diagnostic());
                 true
             }
         }
@@ -179,7 +189,9 @@ impl Native {
     /// Whether a breakpoint that was reached stops the cell. A log point prints.
     async fn stops_at(&self, adapter: &Adapter, breakpoint: &Breakpoint, stop: &Stop) -> bool {
         if let Some(condition) = &breakpoint.condition
-            && !self.condition_holds(adapter, condition, stop).await
+            && !self
+                .condition_holds(adapter, (condition, breakpoint.line), stop)
+                .await
         {
             return false;
         }
@@ -211,7 +223,10 @@ impl Native {
         }
         text.push('\n');
         let parent = self.parent.lock().clone();
-        self.iopub.publish_text(&parent, Stream::Stdout, &text);
+        // It waits while the queue is full.
+        tokio::task::block_in_place(|| {
+            self.iopub.publish_text(&parent, Stream::Stdout, &text);
+        });
         let source = json!({"path": breakpoint.path});
         let body = json!({"category": "console", "output": text, "source": source, "line": breakpoint.line});
         let event = self.debugger.lock().event("output", body);
