@@ -7,7 +7,7 @@
 #     tests/run.sh --lanes      # the lanes, and which of them the next run takes
 #
 # Has the requirements of `notebooks/run.sh`. As root on Debian it installs what the tests need: lavapipe (a software Vulkan
-# device), Chromium, and for lanes that run qemu-user, Open MPI, MPICH, Slurm; otherwise the tests that need them are skipped,
+# device), Chromium, LLDB, and for lanes that run qemu-user, Open MPI, MPICH, Slurm; otherwise the tests that need them are skipped,
 # and the last line counts them. With CI=true a skip is a failure. The last line also names what was not run.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -41,8 +41,8 @@ system_packages() {
     [ $# -gt 0 ] || return 0
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         say "apt-get install $*"
-        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
-            apt-get -qq install --no-install-recommends -y "$@" >/dev/null; } ||
+        { apt-get -qq -o Acquire::Retries=3 update && DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq -o Acquire::Retries=3 install --no-install-recommends -y "$@" >/dev/null; } ||
             printf 'not installed: %s; the tests that need them are skipped\n' "$*" >&2
     fi
 }
@@ -50,14 +50,24 @@ system_packages() {
 # Whether this run takes a lane.
 takes() { [[ " ${lanes[*]} " == *" $1 "* ]]; }
 
-# A device, a browser, a debugger and an older processor.
+# A device, a browser and an older processor.
 display_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
-    compgen -c lldb-dap >/dev/null || wanted+=(lldb-19 python3-lldb-19)
     ! takes processors || [ "$(uname -m)" != x86_64 ] || command -v qemu-x86_64 >/dev/null || wanted+=(qemu-user)
     system_packages "${wanted[@]}"
+}
+
+# LLDB with its debug adapter, and Python, in which the formatters of Rust's values are written. By itself: a distribution
+# without this version has the other packages.
+debugger_packages() {
+    has_debugger || system_packages lldb-19 python3-lldb-19
+}
+has_debugger() {
+    local adapter
+    adapter=$(compgen -c lldb-dap | sort -V | tail -n 1)
+    [ -n "$adapter" ] && [ "$("lldb${adapter#lldb-dap}" --no-lldbinit --batch -o 'script print(6 * 7)' 2>/dev/null | tail -n 1)" = 42 ]
 }
 
 # What starts jobs of several processes.
@@ -229,7 +239,7 @@ only() {
     build
     install_kernel
     lanes=("$name")
-    { display_packages && launcher_packages && cuda_compiler && onnx_runtime; } >"$results/packages.log" 2>&1
+    { display_packages && debugger_packages && launcher_packages && cuda_compiler && onnx_runtime; } >"$results/packages.log" 2>&1
     step "${files[*]}" python_tests only "${files[@]}"
 }
 
@@ -256,6 +266,7 @@ step "formatting" cargo fmt --all --check
 # What is downloaded is unpacked while burn is compiled.
 {
     display_packages
+    debugger_packages
     launcher_packages
     network_packages
     make_venv
