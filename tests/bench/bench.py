@@ -10,6 +10,7 @@
     .venv/bin/python tests/bench/bench.py --accuracy --torch  accuracy on unseen rows beside transformers, 5 seeds
     .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
     .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
+    .venv/bin/python tests/bench/bench.py --debugger       what the debugger costs: cells while it is off, on, with a breakpoint
     .venv/bin/python tests/bench/bench.py --newcomer       three tasks of a new user: install, a pasted cell, an error
     .venv/bin/python tests/bench/bench.py --growth         how cost grows with batch, sequence, replicas, layers and examples;
                                                            draws docs/images/growth-*.svg
@@ -29,6 +30,7 @@ import subprocess
 import time
 
 import accuracy
+import debugging
 import growth
 import newcomer
 import training
@@ -320,6 +322,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two small points a figure of --growth; 32 rows for --accuracy")
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
+    parser.add_argument("--debugger", action="store_true", help="what the debugger costs")
     parser.add_argument("--newcomer", action="store_true", help="how long three tasks of a new user take")
     parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
@@ -331,6 +334,9 @@ def main():
     args = parser.parse_args()
     if args.memory is not None:
         measure_memory(args.memory)
+        return
+    if args.debugger:
+        debugging.measure(lambda: Session("stratoscope"), min(args.repeats, 3), min(args.cells, 6))
         return
     if args.newcomer:
         newcomer.measure(args.repeats, lambda: Session("stratoscope"))
