@@ -15,6 +15,7 @@ import pytest
 from jupyter_client import BlockingKernelClient
 
 import test_debugger
+from conftest import STRATOSCOPE
 from kernel_client import Kernel, Message, check_card
 
 PTRACE_ATTACH = 16
@@ -95,15 +96,19 @@ def turned_on(kernel):
 
 
 @pytest.fixture
-def debugged(turned_on):
+def debugged(turned_on, request):
     """A kernel whose debugger is on. The breakpoints of a test are gone behind it, and no cell is stopped."""
     turned_on.debug_events.clear()
+    failed = request.session.testsfailed
     yield turned_on
     for each in body(turned_on, "debugInfo")["breakpoints"]:
         body(turned_on, "setBreakpoints", source={"path": each["source"]}, breakpoints=[])
     body(turned_on, "setExceptionBreakpoints", filters=[])
     while body(turned_on, "debugInfo")["stoppedThreads"]:
         ask(turned_on, "continue", threadId=1)
+    if request.session.testsfailed > failed:
+        # Its cell may run for long.
+        turned_on.manager.interrupt_kernel()
 
 
 def set_breakpoints(kernel, code, *breakpoints):
@@ -359,7 +364,7 @@ def test_a_second_client_sees_and_moves_the_same_stop(debugged):
     event(debugged, "stopped")
     other = BlockingKernelClient(connection_file=debugged.manager.connection_file)
     other.load_connection_file()
-    other.start_channels()
+    other.start_channels(shell=False, iopub=False, stdin=False, hb=False)
     try:
         for command in ("stackTrace", "continue"):
             content = {"seq": 1, "type": "request", "command": command, "arguments": {"threadId": 1}}
@@ -535,7 +540,28 @@ def test_without_lldb_a_card_says_how_to_get_it(tmp_path):
         cell = kernel.run(LOOP)
         assert cell.stream() == "total: 30 2\n"
         check_card(cell, "SC1030", "LLDB was not found", "apt install lldb-19", "STRATOSCOPE_LLDB_DAP", "break_when")
-        assert not kernel.run(LOOP).diagnostics, "it is shown once"
+        # Where the cell has none it is shown once, if the filters would stop it.
+        assert not kernel.run("1").diagnostics
+        body(kernel, "setExceptionBreakpoints", filters=["panic"])
+        check_card(kernel.run("1"), "SC1030")
+        assert not kernel.run("1").diagnostics
+        assert kernel.run(LOOP).diagnostics
+
+
+def doctor(**environment):
+    """What `stratoscope doctor` reports of the debugger."""
+    command = [STRATOSCOPE, "doctor"]
+    run = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=WAIT)
+    (line,) = (line for line in run.stdout.splitlines() if " debugger: " in line)
+    return line
+
+
+def test_the_doctor_names_the_adapter_or_says_how_to_get_it(tmp_path):
+    assert doctor().startswith("ok ") and adapter() in doctor()
+    missing = doctor(PATH=str(tmp_path))
+    assert missing.startswith("optional ") and "apt install lldb-19" in missing
+    named = doctor(STRATOSCOPE_LLDB_DAP=str(tmp_path / "none"))
+    assert named.startswith("optional ") and "none`, which is no file" in named
 
 
 REFUSES = """import json, sys
@@ -564,4 +590,5 @@ def test_where_processes_may_not_be_traced_cells_run_and_a_card_says_why(tmp_pat
         cell = kernel.run(LOOP)
         assert cell.stream() == "total: 30 2\n"
         check_card(cell, "SC1030", "Operation not permitted", "SYS_PTRACE")
-        assert not kernel.run(LOOP).diagnostics, "it is shown once"
+        check_card(kernel.run(LOOP), "SC1030")
+        assert not kernel.run("1").diagnostics

@@ -60,9 +60,9 @@ impl Breakpoints {
             .collect()
     }
 
-    /// Whether there is one, even if it cannot stop.
-    pub fn are_set(&self) -> bool {
-        !self.by_path.is_empty()
+    /// Whether a cell has one, even if it cannot stop.
+    pub fn are_in(&self, path: &str) -> bool {
+        self.by_path.contains_key(path)
     }
 
     /// Those that can stop.
@@ -181,8 +181,9 @@ mod tests {
         let answers = set(&mut breakpoints, "a", json!([{"line": 1}]));
         let message = answers[0]["message"].as_str().unwrap_or_default();
         assert!(message.contains("no debugger") && message.contains("break_when"));
-        assert!(breakpoints.are_set() && breakpoints.valid().is_empty());
+        assert!(breakpoints.are_in("a") && !breakpoints.are_in("b"));
+        assert!(breakpoints.valid().is_empty());
         set(&mut breakpoints, "a", json!([]));
-        assert!(!breakpoints.are_set());
+        assert!(!breakpoints.are_in("a"));
     }
 }

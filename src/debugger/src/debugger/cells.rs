@@ -32,10 +32,10 @@ impl Debugger {
         self.breakpoints.valid()
     }
 
-    /// Whether a front end has asked for anything that stops cells, even if it cannot stop.
-    pub fn asks_to_stop_cells(&self) -> bool {
-        let OfCells { panics, errors } = self.filters_of_cells();
-        self.breakpoints.are_set() || panics || errors
+    /// Whether the cell that has run with this number has breakpoints, even if they cannot stop.
+    pub fn has_breakpoints(&self, number: u64) -> bool {
+        let path = self.sources.executed(number);
+        path.is_some_and(|path| self.breakpoints.are_in(path))
     }
 
     /// Where a cell stops by itself.

@@ -26,6 +26,7 @@ mod cards;
 mod events;
 mod frames;
 mod left_traps;
+mod pauses;
 mod requests;
 mod steps;
 mod stops;
@@ -58,8 +59,8 @@ const LIBRARIES: &str =
 /// Why the process is being stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// A front end asks for it.
-    Asked,
+    /// A front end asks for it. The number: how often the process was stopped where no cell runs, and has gone on.
+    Asked(u32),
     /// Breakpoints have changed: the adapter loses stops when it sets breakpoints in a process that runs.
     ToChange,
 }
@@ -109,7 +110,7 @@ struct State {
     has_changed: bool,
     /// After an interrupt: nothing stops until the next cell.
     is_disabled: bool,
-    /// Why the adapter could not be attached, which was shown.
+    /// Why the adapter could not be attached, which was shown to a cell without breakpoints.
     shown: Option<DebuggerUnavailable>,
     /// The process that could not be attached to, and why. It is tried again when the debugger is turned on.
     refused: Option<(u32, DebuggerUnavailable)>,
@@ -148,10 +149,8 @@ impl Native {
             return;
         }
         if let Err(reason) = adapter::find() {
-            return self.show_unavailable(DebuggerUnavailable {
-                problem: DebuggerProblem::NotFound,
-                reason,
-            });
+            let problem = DebuggerProblem::NotFound;
+            return self.show_unavailable(DebuggerUnavailable { problem, reason }, number);
         }
         let _turn = self.turn.lock().await;
         let attached = self.ensure().await;
@@ -160,7 +159,7 @@ impl Native {
                 let process = Some(adapter.process);
                 self.session.set_debugging(process, self.stops_somewhere());
             }
-            Err(problem) => self.show_unavailable(problem.clone()),
+            Err(problem) => self.show_unavailable(problem.clone(), number),
         }
         let mut state = self.state.lock();
         state.is_cell_loaded = false;

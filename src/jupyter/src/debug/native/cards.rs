@@ -8,12 +8,12 @@ use stratoscope_diagnostics::rules::{DebuggerEnded, DebuggerProblem, DebuggerUna
 use stratoscope_diagnostics::{Diagnostic, Rule};
 use stratoscope_wire::MimeBundle;
 
-use super::events::has_ended;
+use super::events::is_untraced;
 use super::{Adapter, Native, START_POLL};
 use crate::message::{DisplayData, Transient};
 
 /// How long the end of a cell waits for the card of an adapter that has ended before.
-const CARD_TIMEOUT: Duration = Duration::from_secs(5);
+const CARD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The adapter could not be attached.
 pub(super) fn failed(reason: String) -> DebuggerUnavailable {
@@ -49,14 +49,19 @@ impl Native {
         self.iopub.publish(&parent, &display);
     }
 
-    /// Breakpoints do not stop. Shown once for each reason, and only where there is something that would stop.
-    pub(super) fn show_unavailable(&self, problem: DebuggerUnavailable) {
-        if !self.debugger.lock().asks_to_stop_cells() {
-            return;
-        }
-        {
+    /// The cell that is about to run is not debugged: shown if it has breakpoints. The filters for panics and errors concern
+    /// all cells, and the first one shows it.
+    pub(super) fn show_unavailable(&self, problem: DebuggerUnavailable, number: u64) {
+        let (has_breakpoints, filters) = {
+            let debugger = self.debugger.lock();
+            (
+                debugger.has_breakpoints(number),
+                debugger.filters_of_cells(),
+            )
+        };
+        if !has_breakpoints {
             let mut state = self.state.lock();
-            if state.shown.as_ref() == Some(&problem) {
+            if !(filters.panics || filters.errors) || state.shown.as_ref() == Some(&problem) {
                 return;
             }
             state.shown = Some(problem.clone());
@@ -72,9 +77,13 @@ impl Native {
 
     /// A cell has run. If the adapter has ended meanwhile, its card belongs to this cell.
     pub async fn after_cell(&self) {
-        let adapter = self.state.lock().adapter.clone();
+        let (adapter, process) = {
+            let state = self.state.lock();
+            (state.adapter.clone(), state.process)
+        };
+        // A cell goes on when LLDB lets it go, which may be before the end of the adapter is noticed.
         if let Some(adapter) = adapter
-            && (!adapter.is_open() || has_ended(adapter.process))
+            && (!adapter.is_open() || is_untraced(process))
         {
             let begun = Instant::now();
             while self.is_attached(&adapter) && begun.elapsed() < CARD_TIMEOUT {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Adapter, Native};
+use super::{Adapter, Native, Pause, START_POLL};
 
 /// The events of one stop are written in one piece.
 const NEXT_EVENT_TIMEOUT: Duration = Duration::from_millis(4);
@@ -25,6 +25,14 @@ pub(super) fn has_ended(process: u32) -> bool {
     // The name, which is in parentheses, may have some itself.
     let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| rest);
     cfg!(target_os = "linux") && state.starts_with(['Z', 'X'])
+}
+
+/// Whether a process runs that nobody traces. Only Linux shows it.
+pub(super) fn is_untraced(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|it| it.trim() == "0") && !has_ended(process)
 }
 
 impl Native {
@@ -60,24 +68,26 @@ impl Native {
                     self.stopped(&adapter, &stops).await;
                 }
                 Some("continued") => {
-                    let is_wanted = {
+                    let wanted = {
                         let mut state = self.state.lock();
                         state.is_running = true;
                         state.reports_continued = true;
-                        state.pause.is_some()
+                        state.pause
                     };
-                    if is_wanted {
+                    if let Some(Pause::Asked(1..)) = wanted {
+                        // It is to go on a little.
+                        tokio::time::sleep(START_POLL).await;
+                    }
+                    if wanted.is_some() {
                         let _ = self.send_pause(&adapter).await;
                     }
                 }
-                // The process has ended, and the evaluator says why; or the debugger was turned off.
-                Some("exited" | "terminated") => {
-                    self.forget(&adapter);
-                    adapter.end();
-                }
+                // The process has ended, and the evaluator says why; or the debugger was turned off, or is lost.
+                Some("exited" | "terminated") => break,
                 _ => {}
             }
         }
+        adapter.end();
         let _turn = self.turn.lock().await;
         let process = self.state.lock().process;
         if self.forget(&adapter) && !has_ended(process) {
@@ -140,6 +150,7 @@ mod tests {
         assert!(has_ended(child.id()), "a zombie has ended");
         child.wait().expect("it has ended");
         assert!(has_ended(u32::MAX));
+        assert!(!is_untraced(u32::MAX));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use stratoscope_debugger::VARIABLES;
 use stratoscope_debugger::native::{function_name, type_name};
 
+use super::stops::LIBRARY;
 use super::{ANSWER_TIMEOUT, Adapter, Native};
 
 /// More frames are not read.
@@ -77,6 +78,12 @@ impl Stop {
     /// Whether a frame is of a cell.
     pub fn is_in_a_cell(&self) -> bool {
         self.frames.iter().any(|it| it.place.is_some())
+    }
+
+    /// Whether a cell has been called, with or without debug information.
+    pub fn has_code_of_cells(&self) -> bool {
+        let mut frames = self.frames.iter();
+        frames.any(|it| it.library.starts_with(LIBRARY.0))
     }
 
     /// The adapter's number of the top frame that is of a cell, else of the top frame.
@@ -311,6 +318,7 @@ mod tests {
         assert_eq!(names, ["double", "cell [3]"]);
         assert_eq!(shown[0]["line"], 5);
         assert_eq!(stop.listed(true).len(), 3);
+        assert!(stop.has_code_of_cells() && !Stop::default().has_code_of_cells());
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Native {
             if !self.state.lock().is_cell_loaded {
                 return Err("the cell is being compiled, and has not begun to run".to_owned());
             }
-            self.pause(adapter, Pause::Asked).await?;
+            self.pause(adapter, Pause::Asked(0)).await?;
             return Ok(json!({}));
         }
         let stop = self.state.lock().stop.clone();
@@ -93,29 +93,6 @@ impl Native {
                 self.evaluate(adapter, rust, frame).await
             }
         }
-    }
-
-    /// Stops the process; a stop follows.
-    async fn pause(&self, adapter: &Adapter, why: Pause) -> Result<(), String> {
-        {
-            let mut state = self.state.lock();
-            state.pause = Some(why);
-            if !state.is_running && state.reports_continued {
-                // LLDB forgets a pause before the process goes on: it is sent when the adapter reports that.
-                return Ok(());
-            }
-        }
-        self.send_pause(adapter).await
-    }
-
-    /// Sends the pause that is wanted.
-    pub(super) async fn send_pause(&self, adapter: &Adapter) -> Result<(), String> {
-        let asked = json!({"threadId": 0});
-        let paused = adapter.ask("pause", asked, ANSWER_TIMEOUT).await;
-        if paused.is_err() {
-            self.state.lock().pause = None;
-        }
-        paused.map(drop)
     }
 
     /// Front ends have changed breakpoints: the adapter learns of it now, or when the cell that comes is loaded.

@@ -10,7 +10,7 @@ use stratoscope_diagnostics::rules::ConditionNotEvaluated;
 use stratoscope_session::Stream;
 
 use super::frames::Stop;
-use super::{ANSWER_TIMEOUT, Adapter, ERROR, Native, PANIC, Pause};
+use super::{Adapter, ERROR, Native, PANIC, Pause};
 
 /// How the adapter describes the stop behind an instruction.
 const SINGLE_STEP: &str = "trace";
@@ -92,25 +92,12 @@ impl Native {
                 Next::Stops(reason, text) => return self.stop_at(stop, reason, &text, &reached),
             }
         }
-        if pause == Some(Pause::Asked) {
-            let thread = self.thread_of_cells(adapter).await.unwrap_or(cause);
-            if let Ok(stop) = self.read_stop(adapter, thread).await {
-                return self.stop_at(stop, "pause", "", &[]);
-            }
+        if let Some(Pause::Asked(before)) = pause
+            && let Some(stop) = self.paused(adapter, cause, before).await
+        {
+            return self.stop_at(stop, "pause", "", &[]);
         }
         let _ = self.resume(adapter, cause).await;
-    }
-
-    /// What a pause stops is any thread: front ends see that of the cells.
-    async fn thread_of_cells(&self, adapter: &Adapter) -> Option<u64> {
-        let answer = adapter.ask("threads", json!({}), ANSWER_TIMEOUT).await;
-        let body = answer.unwrap_or_default();
-        let mut threads = body["threads"].as_array().into_iter().flatten();
-        let is_of_cells = |it: &&Value| {
-            let name = it["name"].as_str();
-            name.is_some_and(|it| it.contains("cells"))
-        };
-        threads.find(is_of_cells)?["id"].as_u64()
     }
 
     async fn meaning(
@@ -392,7 +379,7 @@ impl Native {
 }
 
 /// Before and behind the number in the name of a cell's library.
-const LIBRARY: (&str, &str) = ("libcode_", ".so");
+pub(super) const LIBRARY: (&str, &str) = ("libcode_", ".so");
 
 /// The library of the cell that was loaded last, among all libraries.
 fn newest_cell(listed: &str) -> Option<&str> {
