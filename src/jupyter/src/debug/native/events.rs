@@ -27,12 +27,17 @@ pub(super) fn has_ended(process: u32) -> bool {
     cfg!(target_os = "linux") && state.starts_with(['Z', 'X'])
 }
 
-/// Whether a process runs that nobody traces. Only Linux shows it.
+/// Whether nobody traces a thread of a process that has not ended: a debugger that ends lets one thread go after the other.
+/// Only Linux shows it.
 pub(super) fn is_untraced(process: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let mut lines = status.lines();
-    let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.is_some_and(|it| it.trim() == "0") && !has_ended(process)
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    let is_untraced = |thread: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let mut lines = status.lines();
+        let tracer = lines.find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|it| it.trim() == "0")
+    };
+    threads.into_iter().flatten().flatten().any(is_untraced) && !has_ended(process)
 }
 
 impl Native {
@@ -150,7 +155,7 @@ mod tests {
         assert!(has_ended(child.id()), "a zombie has ended");
         child.wait().expect("it has ended");
         assert!(has_ended(u32::MAX));
-        assert!(!is_untraced(u32::MAX));
+        assert!(is_untraced(std::process::id()) && !is_untraced(u32::MAX));
     }
 
     #[test]
