@@ -89,6 +89,8 @@ impl Native {
             while self.is_attached(&adapter) && begun.elapsed() < CARD_TIMEOUT {
                 tokio::time::sleep(START_POLL).await;
             }
+        }
+        if self.debugger.lock().is_started() {
             // Whoever has forgotten the adapter shows the card before the turn ends.
             drop(self.turn.lock().await);
         }
