@@ -62,6 +62,8 @@ COMMANDS = {
         ("cargo build --workspace --example fine_tune && target/debug/examples/fine_tune --seeds 1 --epochs 1 --limit 32 --replicas 1",
          '"train_seconds"'),
     ".venv/bin/python tests/bench/bench.py": (".venv/bin/python tests/bench/bench.py --repeats 1 --cells 1", "| trivial cell |"),
+    ".venv/bin/python tests/bench/bench.py --debugger":
+        (".venv/bin/python tests/bench/bench.py --debugger --repeats 1 --cells 1", "| trivial cell |"),
     ".venv/bin/python tests/bench/bench.py --evcxr": None,  # installs evcxr_jupyter: 9 CPU-minutes
     ".venv/bin/python tests/bench/bench.py --train --torch":
         (".venv/bin/python tests/bench/bench.py --train --repeats 1 --size 2x8", "| 2 × 8 |"),
