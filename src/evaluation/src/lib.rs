@@ -1,5 +1,5 @@
 //! How sure a result is: intervals, calibration and errors of a model's answers, the difference between two models, and
-//! results over several seeds or settings.
+//! results over several seeds, folds or settings.
 //!
 //! Nothing here knows models or tensors: answers are classes, probabilities and texts ([`Answer`]), results are names
 //! and numbers ([`Scores`]). `train` makes the former from predictions, the facade's `sweep!` runs the latter. Random
@@ -14,9 +14,11 @@ mod assessment;
 mod bootstrap;
 mod calibration;
 mod difference;
+mod folds;
 pub mod page;
 mod scores;
 mod seeds;
+mod spread;
 mod sweep;
 mod threshold;
 
@@ -25,6 +27,7 @@ pub use assessment::{Assessment, ClassScore, WrongAnswers};
 pub use bootstrap::{Interval, interval_of};
 pub use calibration::{Bin, Calibration};
 pub use difference::Difference;
+pub use folds::{FoldRuns, over_folds};
 pub use scores::{IntoScores, Scores};
 pub use seeds::{SeedRuns, over_seeds};
 pub use sweep::{Axis, Search, Sweep, Trial, sweep};

@@ -7,11 +7,10 @@ use stratoscope_diagnostics::rules::Interrupted;
 use stratoscope_diagnostics::unhandled::handled;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule};
-use stratoscope_render::text;
 
 use crate::bad_value;
-use crate::page::{heads, sentence, table, table_text, title};
-use crate::scores::{IntoScores, Scores, names, number};
+use crate::scores::{IntoScores, Scores};
+use crate::spread::Spread;
 
 /// Results of the same training with several seeds.
 #[derive(Clone, PartialEq, Serialize)]
@@ -52,12 +51,33 @@ pub fn over_seeds<S: IntoScores>(
         let expects = "at least one seed, each once: equal seeds give equal results".to_owned();
         return Err(bad_value("over_seeds", "seeds", given, expects));
     }
+    let (runs, failed) = gathered("seed", &seeds, &mut run)?;
+    let left_out = seeds.len() - runs.len() - failed.len();
+    Ok(SeedRuns {
+        runs,
+        failed,
+        left_out,
+    })
+}
+
+/// Results by number, and the messages of those that ended with an error.
+pub(crate) type Gathered = (Vec<(u64, Scores)>, Vec<(u64, String)>);
+
+/// Calls `run` with each number and gathers what it ends with.
+///
+/// # Errors
+/// What `run` ends with for the first number.
+pub(crate) fn gathered<S: IntoScores>(
+    noun: &'static str,
+    numbers: &[u64],
+    run: &mut impl FnMut(u64) -> Result<S>,
+) -> Result<Gathered> {
     let (mut runs, mut failed) = (Vec::new(), Vec::new());
     trials(
         ("training", "trained"),
-        "seed",
-        seeds.len(),
-        |at| match run(seeds[at]) {
+        noun,
+        numbers.len(),
+        |at| match run(numbers[at]) {
             Ok(result) => Ok(Ok(result.into_scores())),
             Err(problem) if at == 0 || problem.code == Interrupted::PAGE.code => Err(problem),
             Err(problem) => {
@@ -67,18 +87,13 @@ pub fn over_seeds<S: IntoScores>(
         },
         |at, result| {
             match result {
-                Ok(scores) => runs.push((seeds[at], scores)),
-                Err(message) => failed.push((seeds[at], message)),
+                Ok(scores) => runs.push((numbers[at], scores)),
+                Err(message) => failed.push((numbers[at], message)),
             }
             Ok(())
         },
     )?;
-    let left_out = seeds.len() - runs.len() - failed.len();
-    Ok(SeedRuns {
-        runs,
-        failed,
-        left_out,
-    })
+    Ok((runs, failed))
 }
 
 /// Runs trials one after the other until the interrupt button is pressed, and keeps what each ends with. A trial that was
@@ -111,83 +126,35 @@ pub(crate) fn trials<T>(
 }
 
 impl SeedRuns {
-    fn values(&self, name: &str) -> Vec<f64> {
-        let values = self.runs.iter().filter_map(|(_, scores)| scores.get(name));
-        values.collect()
+    fn spread(&self) -> Spread<'_> {
+        Spread {
+            noun: "seed",
+            runs: &self.runs,
+        }
     }
 
     /// The mean over the seeds; `None` where no run has this result.
     pub fn mean(&self, name: &str) -> Option<f64> {
-        let values = self.values(name);
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        self.spread().mean(name)
     }
 
     /// The standard deviation over the seeds, with n − 1; `None` for fewer than two.
     pub fn deviation(&self, name: &str) -> Option<f64> {
-        let (values, mean) = (self.values(name), self.mean(name)?);
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
-    }
-
-    fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let names = names(self.runs.iter().map(|(_, scores)| scores));
-        let row = |first: String, value: &dyn Fn(&str) -> Option<f64>| {
-            let values = names.iter().map(|name| number(value(name)));
-            std::iter::once(first)
-                .chain(values)
-                .collect::<Vec<String>>()
-        };
-        let runs = self.runs.iter();
-        let mut rows: Vec<Vec<String>> = runs
-            .map(|(seed, scores)| row(seed.to_string(), &|name| scores.get(name)))
-            .collect();
-        rows.push(row("mean".to_owned(), &|name| self.mean(name)));
-        rows.push(row("deviation".to_owned(), &|name| self.deviation(name)));
-        let head = std::iter::once("seed".to_owned()).chain(names).collect();
-        (head, rows)
-    }
-
-    fn title(&self) -> String {
-        let mut title = format!("{}: ", text::count(self.runs.len(), "seed"));
-        let names = names(self.runs.iter().map(|(_, scores)| scores));
-        let of = |name: &String| {
-            let mean = number(self.mean(name));
-            match self.deviation(name) {
-                Some(deviation) => format!("{name} {mean} ± {deviation:.4}"),
-                None => format!("{name} {mean}"),
-            }
-        };
-        title += &names.iter().map(of).collect::<Vec<_>>().join(", ");
-        title
+        self.spread().deviation(name)
     }
 
     fn notes(&self) -> Vec<String> {
-        let failed = self.failed.iter();
-        let mut notes: Vec<String> = failed
-            .map(|(seed, message)| format!("seed {seed} ended with an error: {message}"))
-            .collect();
-        if self.left_out > 0 {
-            let left_out = text::count(self.left_out, "seed");
-            notes.push(format!("interrupted: {left_out} not run"));
-        }
-        notes
+        self.spread().notes(&self.failed, self.left_out)
     }
 
     /// A row for each seed, mean and deviation, as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        let (head, rows) = self.table();
-        let notes: String = self.notes().iter().map(|note| sentence(note)).collect();
-        title(&self.title()) + &table(&heads(1, &head), &rows, Some(self.runs.len())) + &notes
+        self.spread().to_html(&self.notes())
     }
 
     /// The same as text.
     pub fn to_plain(&self) -> String {
-        let (head, rows) = self.table();
-        let text = table_text(&heads(1, &head), &rows);
-        let notes = self.notes().into_iter();
-        std::iter::once(format!("{}\n{text}", self.title()))
-            .chain(notes.map(|note| note + "\n"))
-            .collect()
+        self.spread().to_plain(&self.notes())
     }
 }
 
