@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::Label;
-use crate::prefetch::Prefetch;
 use crate::questions::Window;
 use crate::tags::TagScheme;
 
@@ -34,7 +33,7 @@ pub struct Batch {
     /// S, the length of the longest row.
     pub seq: usize,
     /// How many sequences a row consists of, each of S / `choices` positions and padded by itself: those of multiple choice,
-    /// else 1.
+    /// the texts of an example that are read one by one ([`Labels::Apart`]), else 1.
     pub choices: usize,
     /// How many examples each worker has, in the order of workers and rows, where the data's `AutoShardPolicy` decides
     /// which ones; `None`: they are divided evenly.
@@ -57,6 +56,13 @@ pub enum Labels {
     Spans(SpanLabels),
     /// The classes that each example has, in order.
     Sets(Vec<Arc<[usize]>>),
+    /// None: the texts of the examples are compared with each other, and each is a sequence of its row.
+    Apart {
+        /// How many examples there are.
+        rows: usize,
+        /// The texts of each: one, the one that belongs to it, and others that do not.
+        texts: usize,
+    },
 }
 
 /// The answers of a batch.
@@ -178,6 +184,13 @@ impl Labels {
             Self::Classes(classes) => Self::Classes(classes[rows].to_vec()),
             Self::Values(values) => Self::Values(values[rows].to_vec()),
             Self::Sets(sets) => Self::Sets(sets[rows].to_vec()),
+            Self::Apart { rows: all, texts } => {
+                assert!(rows.end <= *all, "row {} of {all}", rows.end);
+                Self::Apart {
+                    rows: rows.len(),
+                    texts: *texts,
+                }
+            }
             Self::Tokens(tokens) => {
                 let own = rows.start * tokens.seq..rows.end * tokens.seq;
                 Self::Tokens(TokenLabels {
@@ -203,6 +216,7 @@ impl Labels {
             Self::Classes(classes) => classes.len(),
             Self::Values(values) => values.len(),
             Self::Sets(sets) => sets.len(),
+            Self::Apart { rows, .. } => *rows,
             Self::Tokens(tokens) => tokens.classes.len() / tokens.seq.max(1),
             Self::Spans(spans) => spans.spans.len(),
         }
@@ -223,6 +237,7 @@ impl Batch {
         let are_labels = match &self.labels {
             Labels::Absent => true,
             Labels::Tokens(tokens) => tokens.are_of(rows, self.seq),
+            Labels::Apart { texts, .. } if *texts != self.choices => false,
             labels => labels.len() == rows,
         };
         rows > 0
@@ -312,76 +327,17 @@ impl Batch {
     }
 }
 
-/// The batches of an epoch, in order.
-#[derive(Clone, Debug)]
-pub struct Batches {
-    encoded: Encoded,
-    batch_size: usize,
-    position: usize,
-}
-
-impl Batches {
-    pub(crate) fn new(encoded: Encoded, batch_size: usize) -> Self {
-        Self {
-            encoded,
-            batch_size,
-            position: 0,
-        }
-    }
-
-    /// Prepares up to `depth` batches ahead on a thread of its own.
-    pub fn prefetch(self, depth: usize) -> Prefetch<Batch> {
-        Prefetch::new(self, depth)
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Batch;
-
-    fn next(&mut self) -> Option<Batch> {
-        let end = self
-            .position
-            .saturating_add(self.batch_size)
-            .min(self.encoded.len());
-        let mut positions: Vec<usize> = (self.position..end).collect();
-        let by_worker = self.encoded.division.as_ref().map(|division| {
-            positions.sort_by_key(|&position| division.worker(position));
-            division.shares(self.position..end)
-        });
-        let examples: Vec<&EncodedExample> = positions
-            .into_iter()
-            .filter_map(|position| self.encoded.get(position))
-            .collect();
-        self.position = end;
-        (!examples.is_empty()).then(|| Batch {
-            by_worker,
-            ..Batch::of(&examples, &self.encoded)
-        })
-    }
-
-    /// Skipped batches are not built, so a resumed run begins at once.
-    fn nth(&mut self, batches: usize) -> Option<Batch> {
-        let skipped = batches.saturating_mul(self.batch_size);
-        self.position = self
-            .position
-            .saturating_add(skipped)
-            .min(self.encoded.len());
-        self.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = (self.encoded.len() - self.position).div_ceil(self.batch_size);
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for Batches {}
-
 /// The labels of examples. All have the same kind of label, which tokenization has checked.
 fn labels_of(examples: &[&EncodedExample], seq: usize, data: &Encoded) -> Labels {
     match examples.first().map(|example| &example.targets) {
         Some(Targets::Tokens(_)) => {
             return Labels::Tokens(token_labels(examples, seq, data.scheme()));
+        }
+        Some(Targets::Apart(lengths)) => {
+            return Labels::Apart {
+                rows: examples.len(),
+                texts: lengths.len(),
+            };
         }
         Some(Targets::Set(_)) => {
             let set = |example: &&EncodedExample| match &example.targets {

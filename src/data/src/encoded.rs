@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stratoscope_diagnostics::Result;
 
-use crate::batch::Batches;
+use crate::batches::Batches;
 use crate::example::Label;
 use crate::masking::Hidden;
 use crate::questions::Window;
@@ -44,14 +44,16 @@ impl EncodedExample {
     /// The positions that it takes in a batch without longer ones.
     pub fn positions(&self) -> usize {
         match &self.targets {
-            Targets::Choices(lengths) => lengths.len() * lengths.iter().max().copied().unwrap_or(0),
+            Targets::Choices(lengths) | Targets::Apart(lengths) => {
+                lengths.len() * lengths.iter().max().copied().unwrap_or(0)
+            }
             _ => self.ids.len(),
         }
     }
 
     /// Where its sequences stand in its tokens: one, or that of each choice.
     pub(crate) fn sequences(&self) -> Vec<Range<usize>> {
-        let Targets::Choices(lengths) = &self.targets else {
+        let (Targets::Choices(lengths) | Targets::Apart(lengths)) = &self.targets else {
             return std::iter::once(0..self.ids.len()).collect();
         };
         let mut start = 0;
@@ -79,6 +81,9 @@ pub enum Targets {
     Masked(Arc<[u32]>),
     /// Its label says it. Its tokens are a sequence for each choice, one after the other, of these lengths.
     Choices(Arc<[usize]>),
+    /// Nothing: its texts are compared with each other. Its tokens are a sequence for each text, one after the other, of
+    /// these lengths.
+    Apart(Arc<[usize]>),
 }
 
 impl Targets {
@@ -89,7 +94,7 @@ impl Targets {
             Self::Tokens(classes) => format!("{classes:?}"),
             Self::Span(span) => format!("{span:?}"),
             Self::Set(classes) => format!("{classes:?}"),
-            Self::Choices(lengths) => format!("{lengths:?}"),
+            Self::Choices(lengths) | Self::Apart(lengths) => format!("{lengths:?}"),
         }
     }
 }

@@ -52,7 +52,9 @@
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod annotation;
+mod apart;
 pub mod batch;
+pub mod batches;
 mod choices;
 mod class_order;
 pub mod dataset;
@@ -87,7 +89,8 @@ mod weights;
 pub mod words;
 
 pub use annotation::{Annotation, Answer, Word};
-pub use batch::{Batch, Batches, Labels, SpanLabels, TokenLabels};
+pub use batch::{Batch, Labels, SpanLabels, TokenLabels};
+pub use batches::Batches;
 pub use dataset::{Dataset, SkippedRows};
 pub use encoded::{Encoded, EncodedExample, Targets, TokenReport};
 pub use example::{Example, Label};

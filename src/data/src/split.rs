@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use stratoscope_diagnostics::Result;
 
-use crate::batch::{Batch, Batches};
+use crate::batch::Batch;
+use crate::batches::Batches;
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, TokenReport};
 use crate::shards::AutoShardPolicy;

@@ -13,7 +13,7 @@ use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::{Example, Label};
 use crate::token_cache::{Entry, Kept};
 use crate::tokenize::{Form, Tokenize, Tokenized};
-use crate::{choices, masking, problem, questions, words};
+use crate::{apart, choices, masking, problem, questions, words};
 
 /// The code of what was interrupted.
 const INTERRUPTED: &str = "SC0520";
@@ -255,6 +255,8 @@ pub enum TokensOf {
     Masked,
     /// Its choices, as [`Dataset::tokenize_choices`] does.
     Choices,
+    /// Its texts one by one, as [`Dataset::tokenize_apart`] does.
+    Apart,
     /// Its question and the windows of its text, of which two share `stride` tokens, as [`Dataset::tokenize_questions`] does.
     Windows {
         /// Tokens of the text.
@@ -277,6 +279,10 @@ pub fn encode_example(
             let prompt = choices::of_choices(tokenizer, example, max_length)?;
             return Ok(vec![prompt]);
         }
+        TokensOf::Apart => {
+            let texts = apart::of_texts(tokenizer, example, max_length)?;
+            return Ok(vec![texts]);
+        }
         TokensOf::Texts => Form::of_texts(max_length),
         TokensOf::Words => words::form(max_length),
         TokensOf::Masked => Form::of_pieces(max_length),
@@ -284,7 +290,9 @@ pub fn encode_example(
     };
     let (row, tokenized) = (example.row, form.encode(tokenizer, example)?);
     Ok(match of {
-        TokensOf::Texts | TokensOf::Choices => vec![of_text(row, example, tokenized)],
+        TokensOf::Texts | TokensOf::Choices | TokensOf::Apart => {
+            vec![of_text(row, example, tokenized)]
+        }
         TokensOf::Words => vec![words::of_words(row, example, tokenized)],
         TokensOf::Masked => vec![masking::of_pieces(row, example, tokenized)],
         TokensOf::Windows { stride } => {

@@ -254,6 +254,14 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             source: "train.json".into(),
             call: "fit".into(),
         }),
+        example(FalseNegatives {
+            rows: 12,
+            total: 480,
+            first: ("a server for mail".into(), [3, 71]),
+            loss: "MultipleNegativesRanking".into(),
+            source: "pairs.tsv".into(),
+            call: "fit".into(),
+        }),
         example(DataOfOtherHead {
             model: "BertForTokenClassification".into(),
             wants: "words with tags",

@@ -27,8 +27,9 @@ pub mod metric;
 
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, IntoLoss, KlDivergence,
-    LabelSmoothing, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss,
-    SparseCategoricalCrossentropy, SquaredHinge,
+    LabelSmoothing, LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, MultipleNegativesRanking,
+    MultipleNegativesSymmetricRanking, OwnLoss, SparseCategoricalCrossentropy, SquaredHinge,
+    TripletMargin,
 };
 pub use metric::list::*;
 pub use metric::{IntoMetric, IntoMetrics, OwnMetric};

@@ -1,7 +1,7 @@
 //! How the values of looking into a run, and of what its model answers, are shown: each has its own text and its own page.
 
 use stratoscope_audit::{Audit, EmbeddingMap, Findings, NearDuplicates, Slices};
-use stratoscope_evaluation::{Assessment, Difference, SeedRuns, Sweep, WrongAnswers};
+use stratoscope_evaluation::{Assessment, Difference, FoldRuns, SeedRuns, Sweep, WrongAnswers};
 use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
 use stratoscope_strategy::{ScalingPrediction, StepInWords};
 use stratoscope_train::{
@@ -33,6 +33,7 @@ cards!(
     Profile,
     RankedExamples,
     ScalingPrediction,
+    FoldRuns,
     SeedRuns,
     Slices,
     StepInWords,

@@ -52,10 +52,11 @@ pub use stratoscope_train::{
     BertTokenizer, CompileArgs, CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation,
     ExponentialDecay, FitArgs, Hinge, History, Huber, KlDivergence, Lamb, Lion, LoadOptions,
     LogCosh, Lora, LoraReceipt, Loss, MeanAbsoluteError, MeanSquaredError, Metric, Model, ModelOf,
-    OnnxFile, Predictions, RMSprop, SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge,
-    accuracy, answer_f1, auc, constant, entity_f1, entity_precision, entity_recall, exact_match,
-    f1, keras_auc, macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse,
-    spearman, top_k_accuracy, warmup_linear,
+    MultipleNegativesRanking, MultipleNegativesSymmetricRanking, OnnxFile, Predictions, RMSprop,
+    SGD, Schedule, SparseCategoricalCrossentropy, SquaredHinge, TripletMargin, accuracy, answer_f1,
+    auc, constant, entity_f1, entity_precision, entity_recall, exact_match, f1, keras_auc,
+    macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
+    top_k_accuracy, warmup_linear,
 };
 
 // A run that is driven piece by piece.
@@ -76,7 +77,8 @@ pub use stratoscope_train::{
 
 // How sure a result is: assessments, several seeds, settings.
 pub use stratoscope_evaluation::{
-    Assessment, Difference, Scores, Search, SeedRuns, Sweep, Threshold, WrongAnswers, over_seeds,
+    Assessment, Difference, FoldRuns, Scores, Search, SeedRuns, Sweep, Threshold, WrongAnswers,
+    over_folds, over_seeds,
 };
 
 // What is wrong with a data set, and why a model predicts what it predicts.

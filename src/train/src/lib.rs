@@ -93,8 +93,9 @@ pub use history::{
 pub use inspect::StepEffects;
 pub use loss::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, KlDivergence, LabelSmoothing,
-    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, OwnLoss, SparseCategoricalCrossentropy,
-    SquaredHinge,
+    LogCosh, Loss, MeanAbsoluteError, MeanSquaredError, MultipleNegativesRanking,
+    MultipleNegativesSymmetricRanking, OwnLoss, SparseCategoricalCrossentropy, SquaredHinge,
+    TripletMargin,
 };
 pub use metric::list::*;
 pub use mixed_precision::{Policy, global_policy, set_global_policy};

@@ -73,6 +73,9 @@ pub const LOSSES: &[&str] = &[
     "kld",
     "hinge",
     "squared_hinge",
+    "multiple_negatives_ranking",
+    "multiple_negatives_symmetric_ranking",
+    "triplet_margin",
 ];
 
 /// The types of the losses, as they are written without a text.
@@ -87,9 +90,12 @@ pub const LOSS_TYPES: &[&str] = &[
     "KlDivergence",
     "Hinge",
     "SquaredHinge",
+    "MultipleNegativesRanking",
+    "MultipleNegativesSymmetricRanking",
+    "TripletMargin",
 ];
 
-/// Losses by other names of Keras: of the same function, of its class, of older versions.
+/// Losses by other names of Keras: of the same function, of its class, of older versions; and by those of sentence-transformers.
 const LOSSES_TOO: &[(&str, &[&str])] = &[
     (
         "sparse_categorical_crossentropy",
@@ -107,6 +113,18 @@ const LOSSES_TOO: &[(&str, &[&str])] = &[
     ),
     ("hinge", &["Hinge"]),
     ("squared_hinge", &["SquaredHinge"]),
+    (
+        "multiple_negatives_ranking",
+        &["MultipleNegativesRanking", "MultipleNegativesRankingLoss"],
+    ),
+    (
+        "multiple_negatives_symmetric_ranking",
+        &[
+            "MultipleNegativesSymmetricRanking",
+            "MultipleNegativesSymmetricRankingLoss",
+        ],
+    ),
+    ("triplet_margin", &["TripletMargin", "TripletLoss"]),
 ];
 
 /// Texts in `metrics`; those after `top_k_accuracy` are Keras's other names for some of them.

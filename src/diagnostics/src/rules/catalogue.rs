@@ -74,6 +74,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<DataOfOtherHead>(),
     page::<AnswerOutsideContext>(),
     page::<AnswersOutsideWindows>(),
+    page::<FalseNegatives>(),
     page::<LearningRateOutOfRange>(),
     page::<IneffectiveSchedule>(),
     page::<WarmUpTooLong>(),

@@ -311,6 +311,9 @@ fn written(kind: IdentifierKind) -> &'static [&'static str] {
             "KlDivergence { from_logits: true }",
             "Hinge",
             "SquaredHinge",
+            "MultipleNegativesRanking { scale: 20.0 }",
+            "MultipleNegativesSymmetricRanking { scale: 20.0 }",
+            "TripletMargin { margin: 5.0 }",
         ],
         IdentifierKind::Metric => &[
             "accuracy()",

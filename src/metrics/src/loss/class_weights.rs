@@ -53,7 +53,11 @@ impl ClassWeights {
             Labels::Classes(classes) => classes.iter().map(|&class| class as usize).collect(),
             // A binary loss also takes 0.0 and 1.0.
             Labels::Values(values) => values.iter().map(|value| value.round() as usize).collect(),
-            Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_) => Vec::new(),
+            Labels::Absent
+            | Labels::Tokens(_)
+            | Labels::Spans(_)
+            | Labels::Sets(_)
+            | Labels::Apart { .. } => Vec::new(),
         };
         let device = outputs.device();
         let mut sum: Option<Tensor<1>> = None;

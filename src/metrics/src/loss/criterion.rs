@@ -48,6 +48,21 @@ pub(super) trait Criterion {
         None
     }
 
+    /// Whether it compares the examples of a batch, or the texts of an example, by vectors.
+    fn compares_examples(&self) -> bool {
+        false
+    }
+
+    /// Whether the loss of an example depends on the other examples of its batch.
+    fn needs_several(&self) -> bool {
+        false
+    }
+
+    /// The fewest texts of an example, where it compares them.
+    fn min_texts(&self) -> usize {
+        2
+    }
+
     /// How much it smooths labels, if it is a cross-entropy of classes from logits: one launch each way on a GPU.
     fn launched(&self) -> Option<f64> {
         None

@@ -17,7 +17,11 @@ pub(super) fn column(
         Labels::Values(values) => values.iter().map(|&value| number(value)).collect(),
         Labels::Classes(classes) => classes.iter().map(|&class| number(class as f32)).collect(),
         // Of tokens, [`Loss::sum`](super::Loss::sum) has made classes.
-        Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_) => return None,
+        Labels::Absent
+        | Labels::Tokens(_)
+        | Labels::Spans(_)
+        | Labels::Sets(_)
+        | Labels::Apart { .. } => return None,
     };
     // [B, 1], never [B]: against [B, 1] outputs that would broadcast to [B, B].
     let shape = [labels.len(), 1];

@@ -7,8 +7,9 @@ use stratoscope_diagnostics::Result;
 use super::criterion::{Criterion, Named};
 use super::{
     BinaryCrossentropy, CategoricalCrossentropy, Hinge, Huber, IntoLoss, KlDivergence,
-    LabelSmoothing, LogCosh, MeanAbsoluteError, MeanSquaredError, OwnLoss,
-    SparseCategoricalCrossentropy, SquaredHinge,
+    LabelSmoothing, LogCosh, MeanAbsoluteError, MeanSquaredError, MultipleNegativesRanking,
+    MultipleNegativesSymmetricRanking, OwnLoss, SparseCategoricalCrossentropy, SquaredHinge,
+    TripletMargin,
 };
 
 macro_rules! losses {
@@ -79,4 +80,12 @@ losses! {
     Hinge(Hinge),
     /// max(0, 1 − y · output)², for y of −1 or 1; without a unit. See [`SquaredHinge`].
     SquaredHinge(SquaredHinge),
+    /// −log softmax(s · cos(aᵢ, cⱼ))ᵢ over the second and further texts c of all examples of the batch, for the scale s. See
+    /// [`MultipleNegativesRanking`].
+    MultipleNegativesRanking(MultipleNegativesRanking),
+    /// The mean of that and of the same from the second to the first texts. See [`MultipleNegativesSymmetricRanking`].
+    MultipleNegativesSymmetricRanking(MultipleNegativesSymmetricRanking),
+    /// max(0, |a − p| − |a − n| + margin), for a text a, one that belongs to it and one that does not. See
+    /// [`TripletMargin`].
+    TripletMargin(TripletMargin),
 }

@@ -10,6 +10,7 @@ mod class_weights;
 mod criterion;
 mod hinge;
 mod huber;
+mod in_batch;
 mod into_loss;
 mod kl_divergence;
 mod label_smoothing;
@@ -36,6 +37,7 @@ pub use categorical_crossentropy::CategoricalCrossentropy;
 pub use class_weights::{ClassWeights, weighted_sum};
 pub use hinge::{Hinge, SquaredHinge};
 pub use huber::Huber;
+pub use in_batch::{MultipleNegativesRanking, MultipleNegativesSymmetricRanking, TripletMargin};
 pub use into_loss::IntoLoss;
 pub use kl_divergence::KlDivergence;
 pub use label_smoothing::LabelSmoothing;
@@ -67,7 +69,11 @@ fn class_of(labels: &Labels, row: usize) -> Option<usize> {
     match labels {
         Labels::Classes(classes) => usize::try_from(*classes.get(row)?).ok(),
         Labels::Values(values) => values.get(row).map(|value| value.round() as usize),
-        Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_) => None,
+        Labels::Absent
+        | Labels::Tokens(_)
+        | Labels::Spans(_)
+        | Labels::Sets(_)
+        | Labels::Apart { .. } => None,
     }
 }
 

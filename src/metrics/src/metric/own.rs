@@ -208,7 +208,7 @@ impl Means {
             Labels::Values(values) => values.iter().map(|&it| Some(Label::Value(it))).collect(),
             // Those that are not asked for are negative.
             Labels::Tokens(tokens) => tokens.classes.iter().map(of_class).collect(),
-            Labels::Absent | Labels::Spans(_) | Labels::Sets(_) => return,
+            Labels::Absent | Labels::Spans(_) | Labels::Sets(_) | Labels::Apart { .. } => return,
         };
         let width = outputs.len() / labels.len().max(1);
         if width == 0 {

@@ -254,7 +254,7 @@ impl Tally {
                 }
                 return;
             }
-            Labels::Absent => return,
+            Labels::Absent | Labels::Apart { .. } => return,
         };
         // A label that is no class has no output, and counts nothing.
         let class = |label: f64| match label >= 0.0 && label.fract() == 0.0 {

@@ -31,8 +31,8 @@ impl EvaluateArgs {
         Self::default()
     }
 
-    /// Examples per batch over all replicas together. It changes the time, not the result. Default:
-    /// 32.
+    /// Examples per batch over all replicas together. It changes the time, not the result, but for losses that compare the
+    /// examples of a batch. Default: 32.
     pub fn batch_size(mut self, batch_size: impl IntoCount) -> Self {
         self.batch_size = Some(batch_size.into_count());
         self

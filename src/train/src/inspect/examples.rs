@@ -9,6 +9,7 @@ use crate::loss::Loss;
 use crate::metric::largest;
 use crate::network::Files;
 use crate::report::inspection::{BatchView, ExampleView, Piece};
+use crate::step::across;
 use crate::step::forward::BatchOutputs;
 use crate::step::head::{Head, losses, most_probable};
 
@@ -36,10 +37,14 @@ impl<'a> Reading<'a> {
     /// The examples of a batch, by what the replicas computed for their parts.
     pub(super) fn examples(&self, micro_batch: usize, outputs: &BatchOutputs) -> Vec<ExampleView> {
         let mut examples = Vec::new();
+        let compared = across::losses(self.loss, outputs);
         for (replica, (part, own)) in outputs.iter().enumerate() {
             let width = (own.outputs.len() / part.size().max(1)).max(1);
             let weights = (self.class_weights, part.weights.as_deref());
-            let losses = losses(self.loss, weights, &own.outputs, &part.labels);
+            let losses = match &compared {
+                Some(losses) => losses[replica].clone(),
+                None => losses(self.loss, weights, &own.outputs, &part.labels),
+            };
             for (row, outputs) in own
                 .outputs
                 .chunks_exact(width)
@@ -59,6 +64,11 @@ impl<'a> Reading<'a> {
     }
 
     fn example(&self, part: &Batch, row: usize, outputs: &[f32], loss: f64) -> ExampleView {
+        let cosine = match &part.labels {
+            Labels::Apart { texts, .. } => Some([cosine_of_first_two(outputs, *texts)]),
+            _ => None,
+        };
+        let outputs = cosine.as_ref().map_or(outputs, |it| it.as_slice());
         let probabilities = self.head.probabilities(outputs);
         let predicted_class = match self.head {
             Head::Set { .. } => None,
@@ -119,6 +129,13 @@ impl<'a> Reading<'a> {
             replica: 0,
         }
     }
+}
+
+/// The cosine of the vectors of a text and of the one that belongs to it: what is shown of vectors that are compared.
+fn cosine_of_first_two(outputs: &[f32], texts: usize) -> f32 {
+    let width = outputs.len() / texts.max(1);
+    let (first, second) = (&outputs[..width], &outputs[width..2 * width]);
+    first.iter().zip(second).map(|(a, b)| a * b).sum()
 }
 
 /// The tokens that were hidden in an example, and those that are predicted for them.

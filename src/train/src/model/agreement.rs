@@ -29,6 +29,9 @@ pub(crate) fn errors(
     let activation = state.step.replicas.first().output_activation();
     let mut problems: Vec<Diagnostic> = loss
         .and_then(|loss| {
+            if loss.compares_examples() {
+                return of_comparison(loss, state, choice);
+            }
             of_set(loss, files.task())
                 .or_else(|| of_pairs(loss, files.task()))
                 .or_else(|| of_loss(loss, files.classes(), files.task()))
@@ -46,6 +49,35 @@ pub(crate) fn errors(
     problems
 }
 
+/// SC0103 for a loss that compares vectors, where the model has none, or where no process has those of a whole batch.
+fn of_comparison(loss: Loss, state: &ModelState, choice: &StrategyChoice) -> Option<Diagnostic> {
+    let refused = |expects: &str, why: &str| {
+        Some(problem::bad_value("compile", "loss", loss, expects).why(why))
+    };
+    if state.files.task() != Task::Embedding {
+        let expects = "a loss of what the model predicts";
+        let why = "it compares vectors of texts, which a `BertForSentenceEmbedding` has";
+        return refused(expects, why);
+    }
+    if !loss.needs_several() {
+        return None;
+    }
+    let bound = state.step.replicas.strategy().cloned();
+    let strategy = bound.or_else(|| state.to_be_bound(choice));
+    let expects = "a loss of single examples, such as `MeanSquaredError` or `TripletMargin`";
+    if strategy.is_some_and(|strategy| strategy.team().is_some()) {
+        let why = "the negatives of an example are the other examples of its batch, and each worker process has only some of \
+                   them; a `MirroredStrategy` uses all";
+        return refused(expects, why);
+    }
+    if state.step.replicas.stages().is_some() {
+        let why = "the negatives of an example are the other examples of its batch, which a pipeline divides into \
+                   micro-batches; a `MirroredStrategy` uses all";
+        return refused(expects, why);
+    }
+    None
+}
+
 /// SC0103 for several labels a text under a loss that does not decide each by itself.
 fn of_set(loss: Loss, task: Task) -> Option<Diagnostic> {
     let fits = matches!(loss, Loss::BinaryCrossentropy(_));
@@ -59,7 +91,8 @@ fn of_set(loss: Loss, task: Task) -> Option<Diagnostic> {
 /// SC0103 for pairs of texts under a loss that does not compare numbers.
 fn of_pairs(loss: Loss, task: Task) -> Option<Diagnostic> {
     (task == Task::Embedding && !loss.is_regression()).then(|| {
-        let expects = "a loss of numbers, such as `MeanSquaredError`";
+        let expects =
+            "a loss of numbers, such as `MeanSquaredError`, or one of texts that belong together, such as `MultipleNegativesRanking { scale: 20.0 }`";
         let problem = problem::bad_value("compile", "loss", loss.name(), expects);
         problem.why(
             "it learns from pairs of texts, each with the cosine that their vectors should have",
@@ -165,6 +198,11 @@ fn of_outputs(
 }
 
 fn of_metric(metric: Metric, loss: Option<Loss>, files: &dyn Files) -> Option<Diagnostic> {
+    if let Some(loss) = loss.filter(|loss| loss.compares_examples()) {
+        let expects = format!("no metric with `{}`", loss.name());
+        let why = "its examples have no label to compare with; `embed` and `nearest` on other data show what the vectors find";
+        return Some(problem::bad_value("compile", "metrics", metric, expects).why(why));
+    }
     // One output under a binary loss decides between two classes.
     let answers = match files.classes() {
         _ if files.task() == Task::Words => Answers::Words,

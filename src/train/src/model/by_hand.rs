@@ -63,7 +63,14 @@ impl Model {
         state.ready_for(Data::Held(data), "gradients", Origin::current())?;
         let settings = state.step_settings("gradients")?;
         let head = state.head_written();
-        let encoded = prepare::encode(&*state.files, &head, data, None, "gradients")?;
+        let encoded = prepare::encode(
+            &*state.files,
+            &head,
+            Some(settings.loss),
+            data,
+            None,
+            "gradients",
+        )?;
         let batch = encoded.batch(encoded.len())?.next();
         let number = state.by_hand.computed;
         // A gradient without dropout is for looking at: no loop waits for it.

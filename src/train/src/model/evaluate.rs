@@ -60,6 +60,7 @@ impl Model {
         let encoded = prepare::encode_data(
             &*state.files,
             &state.head_written(),
+            Some(loss),
             data,
             (plan.max_length.or(state.trained_length), false),
             "evaluate",

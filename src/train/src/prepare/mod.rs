@@ -3,6 +3,7 @@
 //! reported, and the call goes on. Calls: `fit`, `evaluate`, `predict`.
 
 mod choices;
+mod in_batch;
 mod labels;
 mod masked;
 mod overlap;
@@ -98,8 +99,15 @@ pub(crate) fn splits(
         _ => None,
     };
     let validation = first.as_ref().map(Data::Held).or(validation);
-    let tokens =
-        |data, by_length| encode_data(files, head, data, (plan.max_length, by_length), "fit");
+    let tokens = |data, by_length| {
+        let loss = compiled.loss;
+        encode_data(files, head, loss, data, (plan.max_length, by_length), "fit")
+    };
+    let has_negatives = match train {
+        Data::Held(train) => train.has_choices(),
+        Data::Streamed(train) => train.choices().is_some(),
+    };
+    in_batch::batches(compiled.loss, plan, has_negatives)?;
     let encoded = tokens(train, plan.group_by_length)?;
     texts::has_lengths(&encoded, plan)?;
     let validated = validation.map(|data| tokens(data, false)).transpose()?;
@@ -138,25 +146,27 @@ pub(crate) fn splits(
     Ok((encoded, validated))
 }
 
-/// Checks and tokenizes data for a model: a data set at once, a stream some rows at a time. `keeps_lengths`: the length of
-/// each row of a stream stays known.
+/// Checks and tokenizes data for a model: a data set at once, a stream some rows at a time. `loss`: what the model is trained
+/// with, which decides whether the texts of an example are read one by one. `keeps_lengths`: the length of each row of a stream
+/// stays known.
 ///
 /// # Errors
 /// As [`encode`].
 pub(crate) fn encode_data(
     files: &dyn Files,
     head: &HeadWritten,
+    loss: Option<Loss>,
     data: Data<'_>,
     (max_length, keeps_lengths): (Option<usize>, bool),
     call: &str,
 ) -> Result<Split> {
     match data {
-        Data::Held(data) => encode(files, head, data, max_length, call).map(Split::Held),
+        Data::Held(data) => encode(files, head, loss, data, max_length, call).map(Split::Held),
         Data::Streamed(stream) => {
             weights::checked(data, call)?;
             let max_length = checked_length(files, max_length, call)?;
             let tokens = (max_length, keeps_lengths);
-            stream::encode(files, head, stream, tokens, call).map(Split::Streamed)
+            stream::encode(files, head, loss, stream, tokens, call).map(Split::Streamed)
         }
     }
 }
@@ -176,7 +186,7 @@ fn checked_length(files: &dyn Files, max_length: Option<usize>, call: &str) -> R
     }
 }
 
-/// Checks and tokenizes a data set for a model.
+/// Checks and tokenizes a data set for a model that is trained with a loss.
 ///
 /// # Errors
 /// SC0914 for no example, SC0401 for a `max_length` above the model's positions, SC0313 for labels
@@ -186,6 +196,7 @@ fn checked_length(files: &dyn Files, max_length: Option<usize>, call: &str) -> R
 pub(crate) fn encode(
     files: &dyn Files,
     head: &HeadWritten,
+    loss: Option<Loss>,
     data: &Dataset,
     max_length: Option<usize>,
     call: &str,
@@ -201,13 +212,17 @@ pub(crate) fn encode(
     weights::checked(Data::Held(data), call)?;
     labels::similar(&data.label_names, &data.source, call).map_or(Ok(()), notice)?;
     let max_length = checked_length(files, max_length, call)?;
+    let compared = loss.filter(|loss| loss.compares_examples());
     let data = match files.classes() {
         Some(classes) if files.task() == Task::Words => {
             words::checked(files, head, data, classes, call)?
         }
         _ if files.task() == Task::Span => spans::checked(files, data, call)?,
         _ if files.task() == Task::Masked => Cow::Borrowed(data),
-        _ if files.task() == Task::Embedding => pairs::checked(files, data, call)?,
+        _ if files.task() == Task::Embedding => match compared {
+            Some(loss) => in_batch::checked(files, loss, data, call)?,
+            None => pairs::checked(files, data, call)?,
+        },
         Some(labels) if files.task() == Task::Set => {
             sets::checked(files, head, data, labels, call)?
         }
@@ -223,6 +238,7 @@ pub(crate) fn encode(
     found.empty().map_or(Ok(()), notice)?;
     let tokenizer = files.tokenizer();
     let encoded = match files.task() {
+        Task::Embedding if compared.is_some() => data.tokenize_apart(tokenizer, max_length)?,
         Task::Example | Task::Set | Task::Embedding => data.tokenize(tokenizer, max_length)?,
         Task::Words => data.tokenize_words(tokenizer, max_length)?,
         Task::Span => data.tokenize_questions(tokenizer, max_length, files.stride(max_length))?,

@@ -12,7 +12,7 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use super::labels::LabelRange;
 use super::{
-    are_numbered_alike, choices, labels, pairs, report_truncated, sets, spans, texts,
+    are_numbered_alike, choices, in_batch, labels, pairs, report_truncated, sets, spans, texts,
     without_labels, words,
 };
 use crate::context::warnings::notice;
@@ -30,6 +30,7 @@ const SAMPLE: usize = 512;
 pub(super) fn encode(
     files: &dyn Files,
     head: &HeadWritten,
+    loss: Option<Loss>,
     stream: &Stream,
     (max_length, keeps_lengths): (usize, bool),
     call: &str,
@@ -40,7 +41,13 @@ pub(super) fn encode(
         largest,
         call,
     };
+    let compared = loss.filter(|loss| loss.compares_examples());
     let stream = match (files.task(), files.classes()) {
+        (Task::Embedding, _) if compared.is_some() => {
+            let checked = |loss| in_batch::checked_stream(files, loss, stream, call);
+            compared.map_or(Ok(()), checked)?;
+            stream.clone()
+        }
         (Task::Masked, _) => stream.clone(),
         (Task::Words, Some(tags)) if stream.is_tagged() => {
             numbered(files, stream, &range(tags, words::largest_tag))?
@@ -65,15 +72,7 @@ pub(super) fn encode(
         _ => return Err(of_other_head(files, stream, call)),
     };
     let is_masked = files.task() == Task::Masked;
-    let of = match files.task() {
-        Task::Masked => TokensOf::Masked,
-        Task::Words => TokensOf::Words,
-        Task::Choice => TokensOf::Choices,
-        Task::Span => TokensOf::Windows {
-            stride: files.stride(max_length),
-        },
-        _ => TokensOf::Texts,
-    };
+    let of = tokens_of(files, compared, max_length);
     let own = files.boxed();
     let encode = move |example: &Example| -> Result<Vec<EncodedExample>> {
         encode_example(own.tokenizer(), example, max_length, of)
@@ -106,6 +105,20 @@ pub(super) fn encode(
     let findings = [found.unknown(), found.one_segment()];
     findings.into_iter().flatten().try_for_each(notice)?;
     Ok(encoded)
+}
+
+/// What becomes tokens of a row.
+fn tokens_of(files: &dyn Files, compared: Option<Loss>, max_length: usize) -> TokensOf {
+    match files.task() {
+        Task::Masked => TokensOf::Masked,
+        Task::Words => TokensOf::Words,
+        Task::Choice => TokensOf::Choices,
+        Task::Span => TokensOf::Windows {
+            stride: files.stride(max_length),
+        },
+        _ if compared.is_some() => TokensOf::Apart,
+        _ => TokensOf::Texts,
+    }
 }
 
 /// SC0431 for a stream whose rows are of another kind than the model's examples.

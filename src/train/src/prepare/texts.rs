@@ -1,7 +1,7 @@
 //! What texts and their tokens tell before the first step: empty ones, words that the vocabulary lacks,
 //! pairs in one segment, batches of padding. SC0403, SC0405, SC0409, SC0410.
 
-use stratoscope_data::{Dataset, Encoded, Example, Split, Tokenize, length_of};
+use stratoscope_data::{Dataset, Encoded, Example, Split, Targets, Tokenize, length_of};
 use stratoscope_diagnostics::rules::{
     EmptyTexts, PaddingWaste, PairWithoutSegments, TokenOutOfRange, UnknownTokens,
 };
@@ -125,6 +125,10 @@ impl Found {
                 continue;
             }
             let Some(row) = encoded.get(at) else { continue };
+            // Each text is a sequence of its own.
+            if matches!(row.targets, Targets::Apart(_)) {
+                continue;
+            }
             // A pair that was cut in its first text has no second one.
             let is_one = row.type_ids.iter().all(|&segment| segment == 0) && row.truncated == 0;
             let tokens = || tokenizer.tokens(&row.ids);

@@ -159,7 +159,9 @@ impl Drive<'_, '_, '_> {
     /// # Errors
     /// The problem itself where that cannot help, and SC0608 where it is denied.
     pub(super) fn divide(&mut self, problem: Box<Diagnostic>) -> Result<()> {
-        if !self.hooks.undo.is_in_step() || self.at.is_updating {
+        // The negatives of an example would be those of its part.
+        let is_whole = self.at.run.settings.loss.needs_several();
+        if !self.hooks.undo.is_in_step() || self.at.is_updating || is_whole {
             return Err(problem);
         }
         let found = problem.message.clone();

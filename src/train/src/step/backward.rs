@@ -13,6 +13,7 @@ use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
 use super::accumulated::Accumulated;
+use super::across::{self, Share};
 use super::failures::guarded;
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::slices;
@@ -104,6 +105,9 @@ pub(super) fn forward_backward_of(
     pass: Pass,
     stop: &Stop,
 ) -> Result<Done> {
+    let Some(compared) = across::shares(replicas, &parts, &pass, stop)? else {
+        return Ok((accumulated, None));
+    };
     let devices: Vec<Device> = replicas
         .devices()
         .iter()
@@ -118,8 +122,9 @@ pub(super) fn forward_backward_of(
     let sliced = is_whole.then(|| slices::slices(replicas)).flatten();
     let in_slices = sliced.is_some();
     let work =
-        move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, share, accumulated)| {
-            let (part, share): (Option<Batch>, usize) = (part, share);
+        move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, compared, accumulated)| {
+            let (part, share): (Option<Batch>, usize) = part;
+            let compared: Option<Arc<Share>> = compared;
             let mut accumulated: Accumulated = accumulated;
             let Some(part) = part else {
                 return (accumulated, None);
@@ -130,6 +135,7 @@ pub(super) fn forward_backward_of(
                 replica: index,
                 part: &part,
                 share,
+                compared: compared.as_deref(),
                 pass: &pass,
                 shards: shards.clone(),
                 alone,
@@ -147,8 +153,9 @@ pub(super) fn forward_backward_of(
     let inputs = parts
         .into_iter()
         .zip(shares.iter().copied())
+        .zip(compared)
         .zip(accumulated)
-        .map(|((part, share), accumulated)| (part, share, accumulated));
+        .map(|((part, compared), accumulated)| (part, compared, accumulated));
     let inputs = inputs.collect();
     let computed = || match in_parts {
         true => replicas.compute_in_parts(inputs, work),
@@ -174,6 +181,8 @@ pub(super) struct ReplicaPass<'a> {
     pub part: &'a Batch,
     /// The examples that the replica sees in the whole step.
     pub share: usize,
+    /// Its share of a loss that compares the examples of the whole batch, where other replicas have some of them.
+    pub compared: Option<&'a Share>,
     pub pass: &'a Pass,
     /// The weights that its layers gather, where replicas divide the weights.
     pub shards: Option<Shards>,
@@ -193,6 +202,7 @@ impl ReplicaPass<'_> {
             part,
             pass,
             shards,
+            compared,
             ..
         } = self;
         let forward = || network.logits(part, pass.dropout.mode(self.replica), self.device);
@@ -203,7 +213,10 @@ impl ReplicaPass<'_> {
         }
         taps::stage("loss");
         let loss = (pass.loss, pass.class_weights.as_ref());
-        let sum = weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref());
+        let sum = match compared {
+            Some(share) => share.stand_in(logits.clone()),
+            None => weighted_sum(loss, logits.clone(), &part.labels, part.weights.as_deref()),
+        };
         // scale · Σ loss / examples of the step.
         let mean = sum.clone().div_scalar(self.share as f64 / pass.scale);
         taps::stage("backward");
@@ -222,6 +235,10 @@ impl ReplicaPass<'_> {
             accumulated.add(network, gradients);
         }
         taps::stage("read");
-        Some(read(Some(sum.inner()), logits.inner(), squares))
+        let outputs = read(Some(sum.inner()), logits.inner(), squares);
+        Some(outputs.map(|outputs| match compared {
+            Some(share) => share.in_place(outputs),
+            None => outputs,
+        }))
     }
 }

@@ -15,7 +15,7 @@ use crate::context::interrupt;
 use crate::loss::{Loss, own};
 use crate::network::AnyNetwork;
 use crate::step::failures::{failed, guarded};
-use crate::step::{pipeline, slices};
+use crate::step::{across, pipeline, slices};
 
 /// Batches that are prepared ahead of the one that is computed.
 pub(crate) const PREFETCHED: usize = 2;
@@ -47,6 +47,8 @@ pub(crate) fn forward(
 ) -> Result<Option<BatchOutputs>> {
     let stop = interrupt::at_once();
     let given_up = stop.clone();
+    let compared = loss.filter(|loss| loss.compares_examples());
+    let loss = loss.filter(|_| compared.is_none());
     if let Some(stages) = replicas.stages() {
         let outputs = || pipeline::outputs(replicas.modules(), stages, batch);
         let computed = || {
@@ -91,7 +93,8 @@ pub(crate) fn forward(
     if given_up.is_given_up() {
         return Ok(None);
     }
-    named_by_device(done, replicas.devices()).map(Some)
+    let outputs = named_by_device(done, replicas.devices())?;
+    Ok(Some(across::with_losses(compared, outputs)))
 }
 
 /// What came out for a part of a batch, with its loss.

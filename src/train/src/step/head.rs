@@ -87,7 +87,14 @@ impl Head {
     pub(crate) fn class(self, labels: &Labels, row: usize) -> Option<usize> {
         match (self, labels) {
             (Self::Number | Self::Words | Self::Span | Self::Masked | Self::Set { .. }, _)
-            | (_, Labels::Absent | Labels::Tokens(_) | Labels::Spans(_) | Labels::Sets(_)) => None,
+            | (
+                _,
+                Labels::Absent
+                | Labels::Tokens(_)
+                | Labels::Spans(_)
+                | Labels::Sets(_)
+                | Labels::Apart { .. },
+            ) => None,
             (_, Labels::Classes(classes)) => {
                 classes.get(row).and_then(|&it| usize::try_from(it).ok())
             }

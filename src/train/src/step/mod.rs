@@ -12,6 +12,8 @@
 //! In a pipeline, `pipeline` computes 1 through the stages, each on its device. `slices` gives 1 the slices of layers that several
 //! devices compute together.
 //!
+//! Where the loss compares the examples of a batch, `across` gives each replica of 1 its part of the loss of all.
+//!
 //! Where replicas are processes of their own, `workers` gives them their parts of 1, 2 and 4.
 //!
 //! All that a step reads and changes is in `StepState`; what stays the same from step to step is in
@@ -19,6 +21,7 @@
 //! would come, without making it, `changed` what a user has changed about one step, `timed` notes when each replica computes what, for a profile, and `head` says what outputs mean.
 
 pub(crate) mod accumulated;
+pub(crate) mod across;
 pub(crate) mod backward;
 pub(crate) mod changed;
 pub(crate) mod evaluation;

@@ -12,6 +12,7 @@ use stratoscope_data::{Batch, Labels};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{ReplicaId, Replicas};
 
+use super::across::{self, Share};
 use super::forward::{BatchOutputs, PartOutputs, named_by_device, read};
 use super::{NumberedBatch, StepSettings, StepState};
 use crate::arguments::class_weight::weighted_sum;
@@ -38,6 +39,12 @@ impl StepState {
     ) -> Result<Option<BatchOutputs>> {
         let pass = self.coming_pass(settings, number);
         let replicas: &Replicas<AnyNetwork> = &self.replicas;
+        let parts = batch.split(replicas.len());
+        let collectives = replicas.collectives();
+        let compared = collectives.unlogged(|| across::shares(replicas, &parts, &pass, stop))?;
+        let Some(compared) = compared else {
+            return Ok(None);
+        };
         let devices = replicas.devices().iter();
         let devices: Vec<Device> = devices.map(|device| device.training()).collect();
         let known = replicas.records().iter();
@@ -48,7 +55,8 @@ impl StepState {
         let (shares, taps) = (shares.to_vec(), taps.to_vec());
         let (given_up, stop) = (stop, stop.clone());
         let pass_loss = pass.loss;
-        let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
+        let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, compared)| {
+            let (part, compared): (Option<Batch>, Option<Arc<Share>>) = (part, compared);
             let part = part?;
             let run = || {
                 let network = network.clone().map(&mut Watched(&names));
@@ -67,15 +75,20 @@ impl StepState {
                 }
                 let loss = (pass.loss, pass.class_weights.as_ref());
                 let weights = part.weights.as_deref();
-                let sum = taps::within("loss", || {
-                    weighted_sum(loss, logits.clone(), &part.labels, weights)
+                let sum = taps::within("loss", || match &compared {
+                    Some(share) => share.stand_in(logits.clone()),
+                    None => weighted_sum(loss, logits.clone(), &part.labels, weights),
                 });
                 let scaled = sum.clone().div_scalar(shares[index] as f64 / pass.scale);
                 if scaled.is_tracked() {
                     // What is seen of the gradients is all that is wanted of them.
                     drop(stop.during(|| scaled.backward()));
                 }
-                Some(read(Some(sum.inner()), logits.inner(), Vec::new()))
+                let outputs = read(Some(sum.inner()), logits.inner(), Vec::new());
+                Some(outputs.map(|outputs| match &compared {
+                    Some(share) => share.in_place(outputs),
+                    None => outputs,
+                }))
             };
             let outputs = pass.around(&part, || match taps.get(index) {
                 Some(taps) => taps.during(run),
@@ -83,8 +96,7 @@ impl StepState {
             });
             outputs.map(|outputs| outputs.map(|outputs| (part, outputs)))
         };
-        let inputs = batch.split(replicas.len());
-        let collectives = replicas.collectives();
+        let inputs = parts.into_iter().zip(compared).collect();
         let done = collectives.unlogged(|| replicas.compute_each_replica(inputs, work))?;
         own::failure(pass_loss)?;
         if given_up.is_given_up() {

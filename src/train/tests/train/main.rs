@@ -19,6 +19,7 @@ mod fit_arguments;
 mod forked;
 mod heads;
 mod hindsight;
+mod in_batch;
 mod influence;
 mod interrupted;
 mod interrupted_exactly;

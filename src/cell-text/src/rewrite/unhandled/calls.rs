@@ -122,6 +122,7 @@ pub const METHODS: &[&str] = &[
     "stop",
     "stratified_split",
     "tokenize",
+    "tokenize_apart",
     "tokenize_blanks",
     "tokenize_choices",
     "tokenize_masked",

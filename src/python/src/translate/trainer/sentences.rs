@@ -30,7 +30,8 @@ impl Translator<'_> {
             }
             _ if full.contains("losses.") || full.ends_with("InputExample") => Err(
                 "a model of sentences is trained with pairs: `Dataset::from_examples` of texts with `with_pair` and a similarity, \
-                 `MeanSquaredError` for `CosineSimilarityLoss`, as `docs/heads.md` shows"
+                 `MeanSquaredError` for `CosineSimilarityLoss`; with pairs or triplets without labels and `MultipleNegativesRanking` or \
+                 `TripletMargin`, as `docs/heads.md` shows"
                     .to_owned(),
             ),
             _ => return None,

@@ -166,6 +166,7 @@ impl Replica {
                 replica: part.replica,
                 part: &batch,
                 share: part.share.max(1),
+                compared: None,
                 pass: &pass,
                 shards: None,
                 alone: false,
