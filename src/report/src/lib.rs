@@ -22,6 +22,7 @@ pub mod memory_plan;
 pub mod pipeline;
 pub mod plot;
 pub mod profile;
+pub mod rate_curve;
 pub mod receipt;
 pub mod run_report;
 pub mod stop;

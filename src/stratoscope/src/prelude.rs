@@ -31,7 +31,7 @@ pub use stratoscope_train::{
 // More losses and schedules, training steps by hand, memory plans.
 pub use stratoscope_train::{
     BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
-    RatePlan, auto, bert_warmup, half_precision, memory_plan,
+    RateCurve, RatePlan, RateRange, auto, bert_warmup, half_precision, memory_plan,
 };
 
 // Mixed precision, as in `tf.keras.mixed_precision`.

@@ -9,7 +9,7 @@ use stratoscope_train::{
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
     HalfPrecision, History, LoraReceipt, MemoryPlan, ModelOf, Network, OnnxFile, Picture,
-    Predictions, RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
+    Predictions, RateCurve, RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
 use stratoscope_wire::MimeBundle;
 
@@ -25,6 +25,7 @@ cards!(
     History,
     MemoryPlan,
     Predictions,
+    RateCurve,
     RunReport,
     Stop,
     Summary,

@@ -104,7 +104,7 @@ pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
 pub use model::onnx::OnnxFile;
 pub use model::worker::{serve_as_worker, work_at};
-pub use model::{Model, ModelOf};
+pub use model::{Model, ModelOf, RateRange};
 pub use network::{
     CloneFiles, Files, InStages, Input, Network, Outputs, StepShape, Task, features,
 };
@@ -128,6 +128,7 @@ pub use report::inspection::{
 pub use report::memory_plan::{MemoryPlan, StepMemory};
 pub use report::pipeline::{PassTime, PipelineReport, PipelineStep, StageRow, StageStep};
 pub use report::profile::{Limit, Profile, StepPhase};
+pub use report::rate_curve::{RampEnd, RateCurve, RatePoint};
 pub use report::run_report::{ForkOf, LayerRatio, Position, RunReport, StepNumbers, StepPoint};
 pub use report::stop::{Hit, Stop, StopReason};
 pub use run::breakpoints::{self, Condition};

@@ -14,12 +14,14 @@ pub mod lora;
 mod of;
 pub mod onnx;
 pub mod predict;
+mod rate_finder;
 mod receipt;
 mod save;
 pub mod sequential;
 pub mod worker;
 
 pub use of::ModelOf;
+pub use rate_finder::RateRange;
 
 use std::fmt;
 use std::sync::{Arc, MutexGuard};

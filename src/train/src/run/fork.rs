@@ -74,6 +74,18 @@ impl Run {
     }
 }
 
+/// A model of its own with the values of this one, no moments and no run.
+///
+/// # Errors
+/// SC0907 if a device fails.
+pub(crate) fn copy_without_run(from: &ModelState, origin: Origin) -> Result<ModelState> {
+    let mut step = StepState::new(from.settled()?.forked()?, from.step.policy);
+    step.made_by = from.step.made_by;
+    step.ensure_moments();
+    step.tallies.clone_from(&from.step.tallies);
+    Ok(forked_model(from, step, origin))
+}
+
 fn forked_model(from: &ModelState, step: StepState, origin: Origin) -> ModelState {
     let entry = format!("a fork of {}, {origin}", from.files.model_name());
     let state = ModelState {

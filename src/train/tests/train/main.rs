@@ -44,6 +44,7 @@ mod pause_button;
 mod pipeline;
 mod profile;
 mod question_answering;
+mod rate_finder;
 mod recompute;
 mod requested;
 mod rewinding;

@@ -60,6 +60,8 @@ pub const METHODS: &[&str] = &[
     "export_onnx_int8",
     "fetch",
     "fill",
+    "find_learning_rate",
+    "find_learning_rate_with",
     "finish",
     "fit",
     "for_each_replica",
