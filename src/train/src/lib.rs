@@ -104,7 +104,7 @@ pub use model::lora::{Lora, LoraReceipt};
 pub use model::memory_plan;
 pub use model::onnx::OnnxFile;
 pub use model::worker::{serve_as_worker, work_at};
-pub use model::{Model, ModelOf, RateRange};
+pub use model::{Average, Model, ModelOf, RateRange};
 pub use network::{
     CloneFiles, Files, InStages, Input, Network, Outputs, StepShape, Task, features,
 };

@@ -2,6 +2,7 @@
 //! model, and every method takes `&self`, since a notebook binds models without `mut`.
 
 pub(crate) mod agreement;
+mod average;
 pub mod bert;
 pub mod build;
 pub mod by_hand;
@@ -20,6 +21,7 @@ mod save;
 pub mod sequential;
 pub mod worker;
 
+pub use average::Average;
 pub use of::ModelOf;
 pub use rate_finder::RateRange;
 
