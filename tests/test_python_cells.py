@@ -93,6 +93,9 @@ RUN = {
     "arguments of an optimizer by their places": "",
     "a decay of Hugging Face": "",
     "arguments of layers and callbacks": "",
+    "layers in slices": "",
+    "data parallel by a mesh": ROWS,
+    "data parallel on all devices": "",
 }
 
 

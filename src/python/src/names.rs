@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Statement, StatementKind, Value, each_statement};
+use crate::model::{Statement, StatementKind, Value, each_statement, each_value};
 
 /// Names that notebooks import in another cell.
 const USUAL: &[(&str, &str)] = &[
@@ -133,6 +133,16 @@ const CLASSES: &[(&str, &[&str])] = &[
             "TPUStrategy",
         ],
     ),
+    (
+        "keras.distribution.",
+        &[
+            "DeviceMesh",
+            "LayoutMap",
+            "TensorLayout",
+            "ModelParallel",
+            "DataParallel",
+        ],
+    ),
     ("datasets.", &["load_dataset", "load_from_disk"]),
     (
         "transformers.",
@@ -167,6 +177,8 @@ const CLASSES: &[(&str, &[&str])] = &[
 pub struct Names {
     imports: BTreeMap<String, String>,
     assigned: BTreeSet<String>,
+    /// The last names of what is called.
+    called: BTreeSet<String>,
 }
 
 impl Names {
@@ -195,6 +207,11 @@ impl Names {
                 names.assigned.insert(it.name.clone());
             }
             _ => {}
+        });
+        each_value(statements, &mut |value| {
+            let path = value.call().and_then(|call| call.function.path());
+            let last = path.and_then(|path| path.last().map(|it| (*it).to_owned()));
+            names.called.extend(last);
         });
         names
     }
@@ -234,6 +251,16 @@ impl Names {
     /// Whether a name is imported or assigned in the cell.
     pub fn has(&self, name: &str) -> bool {
         self.imports.contains_key(name) || self.assigned.contains(name)
+    }
+
+    /// Whether the cell calls something of this name, of whatever module.
+    pub fn calls(&self, last: &str) -> bool {
+        self.called.contains(last)
+    }
+
+    /// The last names of what the cell calls.
+    pub fn called_names(&self) -> &BTreeSet<String> {
+        &self.called
     }
 
     /// Whether a library is imported.

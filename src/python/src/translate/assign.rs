@@ -29,6 +29,11 @@ impl Translator<'_> {
             Kind::Index(object, key) if self.is_environment(object) => {
                 self.set_environment(key, value, span)
             }
+            Kind::Index(object, key)
+                if let Some(cut) = self.set_layout(object, key, value, span) =>
+            {
+                cut
+            }
             _ => Err("only names are assigned here".to_owned()),
         }
     }
@@ -87,7 +92,11 @@ impl Translator<'_> {
             _ => "",
         };
         let rust_name = text::name(name);
-        self.push(format!("{head}{rust_name}{kind} = {rust};"), span);
+        let line = format!("{head}{rust_name}{kind} = {rust};");
+        match thing {
+            Thing::Model(_) => self.push_model(line, span),
+            _ => self.push(line, span),
+        }
         let thing = match thing {
             Thing::Int(_) if self.changing.contains(name) => Thing::Int(None),
             thing => thing,
@@ -354,7 +363,8 @@ impl Translator<'_> {
         let name = key
             .text()
             .ok_or("the name of the variable is not written out")?;
-        if name.starts_with("TF_CPP_") || name == "TOKENIZERS_PARALLELISM" {
+        let is_setup = ["TF_CPP_", "XLA_", "KERAS_BACKEND", "TOKENIZERS_PARALLELISM"];
+        if is_setup.iter().any(|start| name.starts_with(start)) {
             self.idle(span, "it sets up a library of Python");
             return Ok(());
         }

@@ -108,6 +108,9 @@ impl Translator<'_> {
         {
             return Ok((self.strategy(last, call)?, Thing::Strategy));
         }
+        if let Some(name) = full.strip_prefix("keras.distribution.") {
+            return self.of_distribution(name, call);
+        }
         if full == "keras.Sequential" {
             let (layers, input) = self.listed(call)?;
             if layers.is_empty() {
@@ -189,7 +192,7 @@ impl Translator<'_> {
             activation: None,
             outputs: None,
             is_built: true,
-            scope: self.scopes.last().cloned(),
+            scope: self.scope_of_models(),
             compiled: None,
         };
         Ok((format!("Sequential::load({folder})?"), Thing::Model(facts)))
@@ -262,7 +265,7 @@ impl Translator<'_> {
                     values.push(self.value(given)?);
                 }
                 let facts = ModelFacts {
-                    scope: self.scopes.last().cloned(),
+                    scope: self.scope_of_models(),
                     span: call.span,
                     ..facts
                 };

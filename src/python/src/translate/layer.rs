@@ -370,7 +370,7 @@ impl Translator<'_> {
             activation: dense.and_then(|layer| layer.activation.clone()),
             outputs: dense.and_then(|layer| layer.units),
             is_built,
-            scope: self.scopes.last().cloned(),
+            scope: self.scope_of_models(),
             compiled: None,
         };
         let one = format!("Sequential([{}])?", written.join(", "));

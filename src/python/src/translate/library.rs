@@ -44,6 +44,9 @@ impl Translator<'_> {
                 self.seed = Some(seed);
                 Ok(())
             }
+            "set_distribution" if full.starts_with("keras.distribution.") => {
+                self.set_distribution(call, span)
+            }
             _ if full.starts_with("matplotlib.") => {
                 let plot = format!("{}.plot()", self.history_of(call));
                 Err(format!("the curves of a run are drawn by `{plot}`"))
@@ -147,7 +150,7 @@ impl Translator<'_> {
         }
         let span = layers.first().map_or(object.span, |layer| layer.span);
         let (rust, facts) = self.sequential(layers, input, span)?;
-        self.push(format!("let {} = {rust};", text::name(name)), span);
+        self.push_model(format!("let {} = {rust};", text::name(name)), span);
         self.things.insert(name.to_owned(), Thing::Model(facts));
         Ok(())
     }

@@ -13,10 +13,13 @@ mod chain;
 mod compile;
 mod control;
 mod data;
+mod default_strategy;
+mod distribution;
 mod fit;
 mod function;
 mod index;
 mod layer;
+mod layout;
 mod library;
 mod loss;
 mod number;
@@ -62,6 +65,8 @@ pub(crate) struct Translator<'a> {
     things: BTreeMap<String, Thing>,
     /// The strategies whose scopes the statement stands in.
     scopes: Vec<String>,
+    /// The strategy that the cell has made the default one.
+    default_scope: Option<String>,
     /// The strategies that were made so far.
     strategies: Vec<String>,
     /// How often a name is read.
@@ -119,10 +124,10 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     let mut translator = Translator {
         text,
         line_starts: std::iter::once(0).chain(ends).collect(),
-        names,
         known,
         things: BTreeMap::new(),
         scopes: Vec::new(),
+        default_scope: None,
         strategies: Vec::new(),
         uses: BTreeMap::new(),
         changing: changing(statements),
@@ -130,7 +135,8 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         in_function: false,
         distributes: distributes(statements),
         uncompiled: BTreeMap::new(),
-        in_scopes: in_scopes(statements),
+        in_scopes: default_strategy::in_scopes(statements, &names),
+        names,
         of_scope: false,
         held_back: BTreeMap::new(),
         depth: 0,
@@ -219,24 +225,6 @@ fn roles(statements: &[Statement]) -> BTreeMap<String, String> {
         }
     });
     roles
-}
-
-/// Functions that are called in the scope of a strategy.
-fn in_scopes(statements: &[Statement]) -> BTreeSet<String> {
-    let mut called = BTreeSet::new();
-    each_statement(statements, &mut |statement| {
-        if let StatementKind::With(items, body) = &statement.kind
-            && items
-                .iter()
-                .any(|(value, _)| value.method("scope").is_some())
-        {
-            each_value(body, &mut |value| {
-                let name = value.call().and_then(|call| call.function.name());
-                called.extend(name.map(str::to_owned));
-            });
-        }
-    });
-    called
 }
 
 /// Whether a loop by hand gives its batches to the replicas.

@@ -138,7 +138,7 @@ impl Translator<'_> {
             activation: Some("linear".to_owned()),
             outputs,
             is_built: true,
-            scope: self.scopes.last().cloned(),
+            scope: self.scope_of_models(),
             compiled: None,
         }
     }

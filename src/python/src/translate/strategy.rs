@@ -114,7 +114,7 @@ impl Translator<'_> {
     }
 
     /// The devices of a list, or of one text.
-    fn devices(&mut self, value: &Value) -> Result<Vec<String>, Why> {
+    pub(crate) fn devices(&mut self, value: &Value) -> Result<Vec<String>, Why> {
         let one = [value.clone()];
         let values = value.elements().unwrap_or(&one);
         let devices = values.iter().map(|value| {

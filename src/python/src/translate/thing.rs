@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::distribution::Mesh;
 use super::layer::Layer;
 use super::pretrained::Head;
 use super::tape::Tape;
@@ -75,6 +76,12 @@ pub(crate) enum Thing {
     Options(Option<&'static str>),
     /// A part of `compile!` or `fit!`.
     Part(Box<Part>),
+    /// A mesh of devices.
+    Mesh(Mesh),
+    /// A map of layouts over a mesh.
+    Layout(Mesh),
+    /// A layout of Keras: the axes of a mesh, by the axes of a variable.
+    Axes(Vec<Option<String>>),
     /// Nothing is made for it: what it stands for is part of something else.
     Folded,
     /// It is not translated, or was made in a block that has ended; the line.
@@ -209,6 +216,8 @@ impl Thing {
             Self::Texts | Self::List => "a list",
             Self::Dict(_) => "a dictionary",
             Self::Part(part) => part.word(),
+            Self::Mesh(_) => "a mesh of devices",
+            Self::Layout(_) | Self::Axes(_) => "a layout",
             Self::Value | Self::Options(_) | Self::Folded | Self::Missing(_) => "a value",
         }
     }

@@ -60,7 +60,7 @@ impl Translator<'_> {
             activation: None,
             outputs: None,
             is_built: true,
-            scope: self.scopes.last().cloned(),
+            scope: self.scope_of_models(),
             compiled: None,
         };
         let rust = format!("BertForSentenceEmbedding::from_pretrained({checkpoint})?");
