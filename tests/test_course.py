@@ -130,4 +130,4 @@ def test_the_page_lists_every_lesson():
     page = (ROOT / "docs" / "course.md").read_text()
     for name in LESSONS:
         assert f"../notebooks/course/{name}.ipynb" in page and f"../notebooks/course/solutions/{name}.ipynb" in page, name
-    assert len(LESSONS) == 12
+    assert len(LESSONS) == 14

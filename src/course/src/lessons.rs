@@ -28,7 +28,7 @@ const fn exercise(number: &'static str, title: &'static str) -> Exercise {
 }
 
 /// All exercises, in the order of the course.
-pub const EXERCISES: [Exercise; 39] = [
+pub const EXERCISES: [Exercise; 49] = [
     exercise("1.1", "the gradient of one example"),
     exercise("1.2", "a step of gradient descent"),
     exercise("1.3", "a prediction: a step that is too long"),
@@ -72,6 +72,16 @@ pub const EXERCISES: [Exercise; 39] = [
     exercise("12.2", "one forward, one backward"),
     exercise("12.3", "a prediction: stored micro-batches"),
     exercise("12.4", "balanced stages"),
+    exercise("13.1", "slices of two layers"),
+    exercise("13.2", "the sum of partial products"),
+    exercise("13.3", "gradients on a device"),
+    exercise("13.4", "a prediction: variables in slices"),
+    exercise("13.5", "a prediction: devices for 12 heads"),
+    exercise("14.1", "the memory of the fullest device"),
+    exercise("14.2", "the bytes of a step"),
+    exercise("14.3", "a prediction: what fits"),
+    exercise("14.4", "a prediction: the bubble"),
+    exercise("14.5", "a choice under a limit"),
 ];
 
 /// How far the exercises are: what was checked last.
@@ -95,7 +105,7 @@ pub fn title(number: &str) -> Option<&'static str> {
 /// All exercises of a finished lesson.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The lesson, from 1 to 12.
+    /// The lesson, from 1 to 14.
     pub lesson: usize,
     /// Number, title and state of each exercise.
     pub rows: Vec<(&'static str, &'static str, State)>,
@@ -171,7 +181,7 @@ impl fmt::Display for Unfinished {
         match open.is_empty() {
             true => write!(
                 f,
-                "there is no lesson {}; the course has the lessons 1 to 12",
+                "there is no lesson {}; the course has the lessons 1 to 14",
                 self.0.lesson
             ),
             false => write!(
@@ -195,7 +205,7 @@ mod tests {
     #[test]
     fn a_lesson_is_finished_when_all_but_its_extras_are_right() {
         let right = |number| Verdict::new(number, State::Right, Vec::new());
-        assert!(report(13).is_err_and(|it| it.to_string().contains("1 to 12")));
+        assert!(report(15).is_err_and(|it| it.to_string().contains("1 to 14")));
         states().retain(|number, _| !number.starts_with("9."));
         assert!(!Verdict::new("9.3", State::Noted, Vec::new()).is_right());
         let found = report(9).expect_err("nothing was checked").to_string();
@@ -214,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_lesson_has_exercises_in_order() {
-        for lesson in 1..=12 {
+        for lesson in 1..=14 {
             let prefix = format!("{lesson}.");
             let own: Vec<&str> = (EXERCISES.iter().map(|it| it.number))
                 .filter(|it| it.starts_with(&prefix))

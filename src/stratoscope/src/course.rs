@@ -16,6 +16,13 @@ pub use stratoscope_course::batches::{check_batch_gradient, check_combine};
 pub use stratoscope_course::counters::{check_counters, check_shares};
 pub use stratoscope_course::lessons::{Report, Unfinished, report};
 pub use stratoscope_course::local_sgd::check_local_sgd;
+pub use stratoscope_course::matrix::{
+    Matrix, added, attention, columns_of, difference, linear, product, random_matrix, relu,
+    relu_backward, transposed,
+};
+pub use stratoscope_course::mesh::{
+    CANDIDATES, check_choices, check_state_bytes, check_step_bytes, seconds,
+};
 pub use stratoscope_course::monitor::{check_broken_row, check_stops_at, sensor_readings};
 pub use stratoscope_course::one_step::{check_gradient, check_step};
 pub use stratoscope_course::pipeline::{
@@ -24,8 +31,11 @@ pub use stratoscope_course::pipeline::{
 pub use stratoscope_course::prediction::predicted;
 pub use stratoscope_course::sixteen_bits::{check_bfloat16, check_training_bytes};
 pub use stratoscope_course::staleness::{check_delayed_descent, check_staleness};
+pub use stratoscope_course::tensor_parallel::{
+    check_combined, check_device_gradients, check_slices,
+};
 pub use stratoscope_course::zero::{check_reduce_scatter, check_replica_bytes};
-pub use stratoscope_course::{Cluster, Event, Hop, Pass, State, Verdict};
+pub use stratoscope_course::{Cluster, Event, Hop, Pass, Sizes, State, Verdict, Way};
 pub use stratoscope_diagnostics::Result;
 
 cards!(Report, Verdict);
