@@ -66,7 +66,9 @@ pub use placement::PlacementReport;
 pub use replicas::{ReplicaId, Replicas, RunningValues, SavedValues};
 pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
 pub use scaling::{
-    ScalingOptions, ScalingParameter, ScalingPattern, ScalingPrediction, ScalingRow, ScalingSource,
+    MeshCost, MeshOptions, MeshPrediction, MeshShape, NetworkSize, ScalingOptions,
+    ScalingParameter, ScalingPattern, ScalingPrediction, ScalingRow, ScalingSource, predict_mesh,
+    predict_meshes,
 };
 pub use scope::ScopeGuard;
 pub use strategy::{

@@ -3,7 +3,7 @@
 use stratoscope_audit::{Audit, EmbeddingMap, Findings, NearDuplicates, Slices};
 use stratoscope_evaluation::{Assessment, Difference, FoldRuns, SeedRuns, Sweep, WrongAnswers};
 use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
-use stratoscope_strategy::{ScalingPrediction, StepInWords};
+use stratoscope_strategy::{MeshPrediction, ScalingPrediction, StepInWords};
 use stratoscope_train::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, Influence, PipelineReport,
     Profile, RankedExamples, TensorStatistics, UpdateRatios, WhatIf, Why,
@@ -26,6 +26,7 @@ cards!(
     Findings,
     Hindsight,
     Influence,
+    MeshPrediction,
     NearDuplicates,
     OutOfFold,
     PatchMap,

@@ -41,10 +41,12 @@ pub use stratoscope_train::mixed_precision::{Policy, global_policy, set_global_p
 pub use stratoscope_strategy::placement::PlacementDiff;
 pub use stratoscope_strategy::{
     Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, DeviceMesh, LayoutMap,
-    MirroredStrategy, ModelParallel, MultiWorkerMirroredStrategy, OneDeviceStrategy,
-    ParameterServerStrategy, Partitioner, PipelineSchedule, PipelineStrategy, PlacementReport,
-    ReplicatedVariable, ScalingOptions, ScalingPattern, ScalingPrediction, Shard, Strategy,
-    Synchronization, TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, wgpu,
+    MeshOptions, MeshPrediction, MeshShape, MirroredStrategy, ModelParallel,
+    MultiWorkerMirroredStrategy, NetworkSize, OneDeviceStrategy, ParameterServerStrategy,
+    Partitioner, PipelineSchedule, PipelineStrategy, PlacementReport, ReplicatedVariable,
+    ScalingOptions, ScalingPattern, ScalingPrediction, Shard, Strategy, Synchronization,
+    TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, predict_mesh, predict_meshes,
+    wgpu,
 };
 pub use stratoscope_train::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,

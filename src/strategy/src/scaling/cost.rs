@@ -29,7 +29,7 @@ pub(super) struct Link {
 
 impl Link {
     /// The seconds of so many bytes.
-    fn seconds(&self, bytes: f64) -> f64 {
+    pub(super) fn seconds(&self, bytes: f64) -> f64 {
         bytes / self.bandwidth
     }
 

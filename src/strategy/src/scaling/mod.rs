@@ -2,11 +2,12 @@
 //! assumed, and says so.
 //!
 //! [`cost`] has the model of a step, [`failures`] that of snapshots, [`measured`] what a run says, [`options`] what a user
-//! says. Nothing is run for a prediction.
+//! says, [`mesh`] that of tensor and pipeline parallelism with ZeRO. Nothing is run for a prediction.
 
 mod cost;
 mod failures;
 mod measured;
+mod mesh;
 mod options;
 mod show;
 #[cfg(test)]
@@ -21,6 +22,9 @@ use self::cost::CostModel;
 pub use self::cost::ScalingPattern;
 use self::failures::{best_interval, useful_share};
 use self::measured::Measured;
+pub use self::mesh::{
+    MeshCost, MeshOptions, MeshPrediction, MeshShape, NetworkSize, predict_mesh, predict_meshes,
+};
 use self::options::{Facts, Failures};
 pub use self::options::{ScalingOptions, ScalingParameter, ScalingSource};
 use crate::problem::bad_size;
