@@ -78,9 +78,9 @@ pub fn check_slices(
     judged("13.1", "slices", || of_slices(&slices))
 }
 
-fn of_slices(
-    slices: &dyn Fn(&Matrix, &Matrix, usize, usize) -> (Matrix, Matrix),
-) -> Result<String, Fault> {
+type Slices<'a> = &'a dyn Fn(&Matrix, &Matrix, usize, usize) -> (Matrix, Matrix);
+
+fn of_slices(slices: Slices<'_>) -> Result<String, Fault> {
     let mut random = Random::new(131);
     for _ in 0..TRIES {
         let pair = Pair::of(&mut random);
