@@ -79,6 +79,8 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes
+    ".venv/bin/python tests/bench/bench.py --meshes":
+        (".venv/bin/python tests/bench/bench.py --meshes --repeats 1 --turns 1 --size 4x8", "| pipeline 2 × 4 |"),
     ".venv/bin/python tests/bench/bench.py --newcomer":
         (".venv/bin/python tests/bench/bench.py --newcomer --repeats 1", "| error to fix |"),
     ".venv/bin/python tests/bench/bench.py --train --torch --device cuda": None,  # needs a GPU

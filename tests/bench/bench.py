@@ -11,6 +11,7 @@
     .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
     .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
     .venv/bin/python tests/bench/bench.py --debugger       what the debugger costs: cells while it is off, on, with a breakpoint
+    .venv/bin/python tests/bench/bench.py --meshes         a step of ZeRO-1, -2, -3, of slices and of a pipeline beside mirrored
     .venv/bin/python tests/bench/bench.py --newcomer       three tasks of a new user: install, a pasted cell, an error
     .venv/bin/python tests/bench/bench.py --growth         how cost grows with batch, sequence, replicas, layers and examples;
                                                            draws docs/images/growth-*.svg
@@ -34,7 +35,7 @@ import debugging
 import growth
 import newcomer
 import training
-from programs import ROOT, WORK, example, log
+from programs import ROOT, WORK, example, last_json, log
 
 # Design §3: seconds, and megabytes of the kernel process alone.
 BUDGETS = {
@@ -303,6 +304,22 @@ def measure_runs(repeats, sizes):
         print(flush=True)
 
 
+def measure_meshes(repeats, sizes, steps):
+    """A step of each strategy that divides a model, as ratios to mirrored training on as many logical devices, in turns."""
+    program = example("mesh_cost")
+    for batch, seq in sizes:
+        runs = []
+        for n in range(repeats):
+            runs.append(last_json([program, "--batch", batch, "--seq", seq, "--steps", steps]))
+            log(f"{batch} × {seq}: {n + 1} of {repeats}")
+        print(f"| {batch} × {seq}, two logical devices | a step | ratio to mirrored | processor time |\n| --- | --- | --- | --- |")
+        for place, way in enumerate(runs[0]["ways"]):
+            seconds, ratio, processor = (statistics.median(run["ways"][place][column] for run in runs)
+                                         for column in ("seconds", "ratio", "processor_ratio"))
+            print(f"| {way['way']} | {seconds * 1e3:.0f} ms | {ratio:.3f} | {processor:.3f} |")
+        print(flush=True)
+
+
 def size(text):
     """`16x64`: batch and sequence length."""
     batch, seq = text.split("x")
@@ -323,8 +340,9 @@ def main():
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
     parser.add_argument("--debugger", action="store_true", help="what the debugger costs")
+    parser.add_argument("--meshes", action="store_true", help="what ZeRO, slices and a pipeline cost beside mirrored training")
     parser.add_argument("--newcomer", action="store_true", help="how long three tasks of a new user take")
-    parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named")
+    parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named; steps of --meshes (15)")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
     parser.add_argument("--memory", nargs="*", metavar="FLAG", help="what a training step allocates; FLAGs such as `wgpu`")
     parser.add_argument("--device", default="cpu", help="where training runs: cpu, wgpu, wgpu:1, cuda:0 (default cpu)")
@@ -337,6 +355,9 @@ def main():
         return
     if args.debugger:
         debugging.measure(lambda: Session("stratoscope"), min(args.repeats, 3), min(args.cells, 6))
+        return
+    if args.meshes:
+        measure_meshes(args.repeats, args.size or [(32, 20)], args.turns or 15)
         return
     if args.newcomer:
         newcomer.measure(args.repeats, lambda: Session("stratoscope"))
