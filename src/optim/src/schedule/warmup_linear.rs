@@ -73,3 +73,23 @@ impl fmt::Display for WarmupLinear {
         write!(f, "warmup_linear({:e}, {})", self.peak, self.warmup)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_steps_is_a_decimal_fraction() {
+        for (share, total, expected) in [
+            (0.29, 100, 29),
+            (0.07, 100, 7),
+            (0.57, 100, 57),
+            (0.1, 99, 9),
+            (0.0, 10, 0),
+            (1.0, 10, 10),
+        ] {
+            let schedule = warmup_linear(1e-3, share);
+            assert_eq!(schedule.warmup_steps(total), expected, "{share} of {total}");
+        }
+    }
+}
