@@ -213,7 +213,14 @@ fn subject(
         "E0618" => of_value(after("expected function, found ")),
         "E0369" => of_value(after(" cannot be applied to type ").or_else(|| after("cannot add "))),
         // Its last value is meant.
-        "E0308" if found.labels.iter().any(|it| it.text.ends_with("`[f64]`")) => None,
+        "E0308"
+            if found
+                .labels
+                .iter()
+                .any(|it| it.text.ends_with("found `Vec<f64>`")) =>
+        {
+            None
+        }
         "E0609" | "E0615" => of_value(after(" on type ")),
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),

@@ -39,10 +39,11 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
 
 /// `let loss: f64 = history["loss"];`
 fn last_epoch(slip: &Slip) -> Option<Answer> {
-    let is_row =
-        slip.found.labels.iter().any(|it| {
-            it.text.starts_with("expected `f64`, found ") && it.text.ends_with("`[f64]`")
-        });
+    let is_row = slip
+        .found
+        .labels
+        .iter()
+        .any(|it| it.text == "expected `f64`, found `Vec<f64>`");
     let is_index = find(slip.cell, |it| {
         (matches!(it, Expr::Index(_)) && place(it) == slip.span).then_some(())
     });
