@@ -142,6 +142,7 @@ pub const METHODS: &[&str] = &[
     "why",
     "with_begin_tags",
     "with_label_names",
+    "with_length",
     "with_labels_of",
     "with_num_labels",
     "with_weights",
