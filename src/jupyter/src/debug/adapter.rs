@@ -71,7 +71,7 @@ pub fn find() -> Result<PathBuf, String> {
         .ok_or_else(|| NOT_IN_PATH.to_owned())
 }
 
-/// As [`find`].
+/// As `find`.
 ///
 /// # Errors
 /// There is none; the reason, and how to get it.

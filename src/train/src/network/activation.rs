@@ -141,30 +141,18 @@ mod tests {
     fn values_are_those_of_the_formulas() {
         // By Python's `math`: for gelu `x * (1 + erf(x / 2 ** 0.5)) / 2`, for silu `x / (1 + exp(-x))`.
         let expected = [
-            (
-                Activation::Gelu,
-                [-0.045_500_264, -0.154_268_77, 0.0, 1.399_789_2],
-            ),
-            (
-                Activation::Silu,
-                [-0.238_405_84, -0.188_770_33, 0.0, 1.226_361_4],
-            ),
-            (Activation::Elu, [-0.864_664_7, -0.393_469_34, 0.0, 1.5]),
-            (Activation::LeakyRelu, [-0.4, -0.1, 0.0, 1.5]),
-            (
-                Activation::Softplus,
-                [0.126_928_01, 0.474_076_98, 0.693_147_2, 1.701_413_3],
-            ),
+            (Activation::Gelu, [-0.045_500_3, -0.154_268_8, 1.399_789_2]),
+            (Activation::Silu, [-0.238_405_8, -0.188_770_3, 1.226_361_4]),
+            (Activation::Elu, [-0.864_664_7, -0.393_469_3, 1.5]),
+            (Activation::LeakyRelu, [-0.4, -0.1, 1.5]),
+            (Activation::Softplus, [0.126_928, 0.474_077, 1.701_413_3]),
         ];
         for (activation, expected) in expected {
-            let x = Tensor::<1>::from_floats([-2.0, -0.5, 0.0, 1.5], &burn::tensor::Device::flex());
-            let found = activation.forward(x.reshape([1, 1, 4])).into_data();
-            let found = found.to_vec::<f32>().expect("floats");
-            for (found, expected) in found.iter().zip(expected) {
-                assert!(
-                    (found - expected).abs() < 1e-6,
-                    "{activation:?}: {found} {expected}"
-                );
+            let x = Tensor::<1>::from_floats([-2.0, -0.5, 1.5], &burn::tensor::Device::flex());
+            let found = activation.forward(x.reshape([1, 1, 3])).into_data();
+            for (found, expected) in found.iter::<f32>().zip(expected) {
+                let off: f32 = found - expected;
+                assert!(off.abs() < 1e-6, "{activation:?}: {found} {expected}");
             }
         }
     }
