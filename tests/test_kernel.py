@@ -319,7 +319,7 @@ def test_what_has_no_type_because_it_is_wrong_is_reported_by_rustc(kernel):
     kernel.run("fn warned_of() -> u8 { let somebody = 3; 4 }")
     check_error(kernel.execute("let z = lenght(&big);"), "E0425", "cannot find function `lenght`", line=1)
     check_error(kernel.execute("let z = Default::default();"), "E0790", line=1)
-    check_error(kernel.execute("let z = \"5\".parse().unwrap();"), "E0284", "type annotations needed", line=1)
+    check_error(kernel.execute("let z = \"5\".parse().unwrap();"), "E0284", "the type that `parse` makes is not known", line=1)
     check_error(kernel.execute("let z = lenght(Some(1)?);"), "E0277", "not `Option`s, in a cell", line=1)
     assert kernel.run("big").shown() == "[1, 2]"
 

@@ -12,7 +12,7 @@ use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_strategy::{MirroredStrategy, scope};
 use stratoscope_train::{
     BertForSequenceClassification, Callback, EpochRecord, EvaluateArgs, ExecutionRecord, FitArgs,
-    FitStarted, Flow, History, Sequential, memory_plan,
+    FitStarted, Flow, History, Model, RateRange, Sequential, memory_plan,
 };
 use tempfile::TempDir;
 
@@ -121,6 +121,7 @@ const METHODS: &[Method] = &[
         assert!(shown.contains("3 labels"), "{shown}");
         Ok(())
     }),
+    reads("average", |it, _| Model::average([it, it]).map(drop)),
     reads("memory_plan", |it, _| {
         assert!(memory_plan(it, 4, 16).total() > 0);
         Ok(())
@@ -128,6 +129,13 @@ const METHODS: &[Method] = &[
     changes("fit", |it, data| it.fit(data, quiet()).map(drop)),
     changes("start", |it, data| it.start(data, quiet()).map(drop)),
     changes("compile", |it, _| it.compile(plain_args()).map(drop)),
+    changes("find_learning_rate", |it, data| {
+        it.find_learning_rate(data, 4).map(drop)
+    }),
+    changes("find_learning_rate_with", |it, data| {
+        it.find_learning_rate_with(data, &RateRange::new().steps(10).batch_size(4))
+            .map(drop)
+    }),
     changes("build", |it, _| it.build((None, 5))),
     changes("apply", |it, data| {
         let gradients = it.gradients(&data.take(4))?;
