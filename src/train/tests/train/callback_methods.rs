@@ -129,6 +129,7 @@ const METHODS: &[Method] = &[
     changes("fit", |it, data| it.fit(data, quiet()).map(drop)),
     changes("start", |it, data| it.start(data, quiet()).map(drop)),
     changes("compile", |it, _| it.compile(plain_args()).map(drop)),
+    // It trains a copy, and needs the model for itself.
     changes("find_learning_rate", |it, data| {
         it.find_learning_rate(data, 4).map(drop)
     }),
