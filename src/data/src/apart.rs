@@ -2,10 +2,9 @@
 //! compare the examples of a batch with each other take their vectors. Source: Reimers and Gurevych 2019, section 3, "triplet
 //! objective".
 
-use std::sync::Arc;
-
 use stratoscope_diagnostics::Result;
 
+use crate::choices::joined;
 use crate::dataset::Dataset;
 use crate::encoded::{Encoded, EncodedExample, Targets};
 use crate::example::{Example, Label};
@@ -36,26 +35,11 @@ fn whole<'s>(
     example: &Example,
     sequences: impl Iterator<Item = &'s EncodedExample>,
 ) -> EncodedExample {
-    let mut whole = EncodedExample {
-        ids: Vec::new(),
-        type_ids: Vec::new(),
-        features: Arc::default(),
+    EncodedExample {
+        // The second text is the right choice.
         label: None,
-        weight: example.weight,
-        window: None,
-        targets: Targets::Label,
-        index,
-        truncated: 0,
-    };
-    let lengths = sequences.map(|sequence| {
-        whole.ids.extend_from_slice(&sequence.ids);
-        whole.type_ids.extend_from_slice(&sequence.type_ids);
-        whole.truncated += sequence.truncated;
-        sequence.ids.len()
-    });
-    let lengths: Arc<[usize]> = lengths.collect();
-    whole.targets = Targets::Apart(lengths);
-    whole
+        ..joined(index, example, sequences, Targets::Apart)
+    }
 }
 
 /// One example as tokens.

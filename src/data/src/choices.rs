@@ -66,6 +66,16 @@ fn whole<'s>(
     example: &Example,
     sequences: impl Iterator<Item = &'s EncodedExample>,
 ) -> EncodedExample {
+    joined(index, example, sequences, Targets::Choices)
+}
+
+/// An example of several sequences, one behind the other; `targets` takes how long each is.
+pub(crate) fn joined<'s>(
+    index: usize,
+    example: &Example,
+    sequences: impl Iterator<Item = &'s EncodedExample>,
+    targets: impl FnOnce(Arc<[usize]>) -> Targets,
+) -> EncodedExample {
     let mut whole = EncodedExample {
         ids: Vec::new(),
         type_ids: Vec::new(),
@@ -84,7 +94,7 @@ fn whole<'s>(
         sequence.ids.len()
     });
     let lengths: Arc<[usize]> = lengths.collect();
-    whole.targets = Targets::Choices(lengths);
+    whole.targets = targets(lengths);
     whole
 }
 

@@ -212,7 +212,7 @@ fn subject(
         "E0599" => of_value(after(" found for ").or_else(|| after(" exists for "))),
         "E0618" => of_value(after("expected function, found ")),
         "E0369" => of_value(after(" cannot be applied to type ").or_else(|| after("cannot add "))),
-        "E0308" if is_number_of_a_list(found) => None,
+        "E0308" if slips::is_number_of_a_list(found) => None,
         "E0609" | "E0615" => of_value(after(" on type ")),
         "E0608" => of_value(after(" value of type ")),
         "E0277" if message.ends_with(" is not an iterator") => of_value(after("")),
@@ -262,12 +262,6 @@ fn subject(
         "E0432" | "E0433" => Some((Subject::Module, None)),
         _ => None,
     }
-}
-
-/// Whether a number is wanted where a list of numbers stands, of which one is meant.
-fn is_number_of_a_list(found: &Diagnostic) -> bool {
-    let mut labels = found.labels.iter();
-    labels.any(|it| it.text == "expected `f64`, found `Vec<f64>`")
 }
 
 /// Whether a column of a data set stands where `fit!` and others take the data set.

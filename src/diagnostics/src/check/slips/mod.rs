@@ -20,7 +20,7 @@ pub(super) use self::functions::{model_of, type_returned};
 pub use self::moves::owned;
 pub(super) use self::numbers::{is_borrowed, list_around};
 pub(super) use self::tree::{binary_at, pair_of_loop, without_mut};
-pub(super) use self::unwrapped::in_a_call;
+pub(super) use self::unwrapped::{in_a_call, is_number_of_a_list};
 
 use super::{CellContext, fixed};
 use crate::render::apply;

@@ -37,17 +37,18 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     }
 }
 
+/// Whether a number is wanted where a list of numbers stands, of which one is meant.
+pub(in crate::check) fn is_number_of_a_list(found: &Diagnostic) -> bool {
+    let mut labels = found.labels.iter();
+    labels.any(|it| it.text == "expected `f64`, found `Vec<f64>`")
+}
+
 /// `let loss: f64 = history["loss"];`
 fn last_epoch(slip: &Slip) -> Option<Answer> {
-    let is_row = slip
-        .found
-        .labels
-        .iter()
-        .any(|it| it.text == "expected `f64`, found `Vec<f64>`");
     let is_index = find(slip.cell, |it| {
         (matches!(it, Expr::Index(_)) && place(it) == slip.span).then_some(())
     });
-    (is_row && is_index.is_some()).then(|| {
+    (is_number_of_a_list(slip.found) && is_index.is_some()).then(|| {
         Answer::of(vec![
             insert(slip.span.start, "*"),
             insert(slip.span.end, ".last().expect(\"an epoch\")"),
