@@ -41,7 +41,7 @@ LANES = {
     "commands": Lane(
         "every command of the documents, in a plain shell",
         ("test_documented_commands.py",),
-        ("README.md", "docs", "tests/bench", "src/kernel/src/cli", "src/train/examples", "src/bert/examples"),
+        ("README.md", "docs", "tests/bench", "src/kernel/src/cli", "src/models/examples", "src/bert/examples"),
     ),
     "course": Lane(
         "lessons and solutions of the course",
@@ -57,7 +57,7 @@ LANES = {
         "all tests on a software GPU; a short run has those named in tests/run.sh",
         (),
         ("src/gpu", "src/bert/src/ops", "src/optim", "src/metrics/src/loss", "src/strategy/src/device",
-         "src/train/src/context/mixed_precision.rs", "src/train/tests/train/on_gpu.rs"),
+         "src/arguments/src/context/mixed_precision.rs", "src/models/tests/train/on_gpu.rs"),
     ),
     "jupyterlab": Lane(
         "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",
@@ -69,7 +69,7 @@ LANES = {
     "launchers": Lane(
         "jobs under Open MPI, MPICH and Slurm",
         ("test_launchers.py",),
-        ("src/workers", "src/train/src/step/workers", "src/strategy/src/strategy/multi_worker", "tests/slurm.py"),
+        ("src/workers", "src/step/src/workers", "src/strategy/src/strategy/multi_worker", "tests/slurm.py"),
     ),
     "machines": Lane(
         "a kernel on another machine, and files of other users",
@@ -88,8 +88,8 @@ LANES = {
     "onnx": Lane(
         "exported files through onnxruntime",
         ("test_onnx.py",),
-        ("src/onnx", "src/train/src/model/onnx", "src/train/src/model/sequential", "src/bert/src/family.rs",
-         "src/train/examples/export_onnx.rs", "docs/beyond_notebook.md", "tests/onnx"),
+        ("src/onnx", "src/models/src/model/onnx", "src/models/src/model/sequential", "src/bert/src/family.rs",
+         "src/models/examples/export_onnx.rs", "docs/beyond_notebook.md", "tests/onnx"),
     ),
     "package": Lane(
         "the wheel: made, installed and uninstalled",

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 OLD = [str(ROOT / "tests" / "other_processor.sh"), "x86-64-v2"]
-# As in src/train/tests/train/support.rs: some hundred roundings.
+# As in src/models/tests/train/support.rs: some hundred roundings.
 ROUNDING = 1e-5
 
 

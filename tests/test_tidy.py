@@ -72,8 +72,6 @@ PLANTS = [
     Plant("code-map", "src/newcomer/Cargo.toml", END, '[package]\nname = "stratoscope-newcomer"\n', "has no row for newcomer"),
     Plant("code-map", ARCHITECTURE, r"^(?=\| `os` )", "| `nobody` | nothing | – |\n", "there is no crate nobody"),
     Plant("code-map", ARCHITECTURE, "^## Code map", "## Map", "has no title `## Code map`", at=f"{ARCHITECTURE}:1"),
-    Plant("layers-of-train", "src/train/src/callbacks/log_file.rs", USES, "use crate::model::Model;\n", "`callbacks` uses `model`"),
-    Plant("layers-of-train", ARCHITECTURE, "`callbacks`, (?=`arguments`, )", "", "differ by `callbacks`", at=ARCHITECTURE),
     Plant("diagnostics-without-io", "src/diagnostics/src/policy.rs", USES, 'fn speaks() { println!("{}", 1) }\n', "`println!`"),
     Plant("diagnostics-without-io", "src/diagnostics/src/policy.rs", USES, "use std::fs::File;\n", "`std::fs`"),
     Plant("escapes-in-render", OS, END, 'const LESS: &str = "&lt;";\n', "LESS"),
@@ -108,7 +106,6 @@ PLANTS = [
 ALLOWED = [
     Plant("kernel-without-burn", OS_MANIFEST, END, "\n[dev-dependencies]\nburn.workspace = true\n", "a dependency of tests"),
     Plant("explained-dependencies", "src/features/Cargo.toml", LISTED, 'unknown = "1"\n', "only features lists it"),
-    Plant("layers-of-train", "src/train/src/callbacks/log_file.rs", USES, "// use crate::model::Model;\n", "a comment"),
     Plant("diagnostics-without-io", "src/diagnostics/src/policy.rs", USES, 'const CELL: &str = r#"println!("std::fs")"#;\n', "a cell"),
     Plant("escapes-in-render", OS, END, "#[cfg(test)]\nmod tests {\n    const LESS: &str = \"&lt;\";\n}\n", "a test"),
     Plant("long-files", OS, END, "#[cfg(test)]\nmod tests {\n" + "\n" * 450 + "}\n", "unit tests"),

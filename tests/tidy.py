@@ -468,38 +468,6 @@ def code_map(tree):
             yield Finding(page, number, f"{crate} uses {', '.join(up)}, which stands above")
 
 
-def layers_of_train(tree):
-    """Inside `train` a module uses only those before it, in the order of docs/ARCHITECTURE.md, but for the arrows named there."""
-    page, source = "docs/ARCHITECTURE.md", "src/train/src/"
-    text = tree.text(page)
-    listed_order = re.search(r"Inside `train`.*?order: (.*)", text)
-    if not listed_order:
-        raise Unreadable(page, 1, "names no order of the modules of `train`")
-    order = re.findall(r"`(\w+)`", listed_order[1])
-    upward = re.search(r"arrows? of `train` goe?s? up: (.*)", text)
-    allowed = set(re.findall(r"`(\w+)` uses `(\w+)::", upward[1])) if upward else set()
-    paths = [path for path in tree.files if path.startswith(source) and path.endswith(".rs")]
-    folders = {path: path.removeprefix(source).split("/")[0].removesuffix(".rs") for path in paths}
-    for folder in sorted(set(order) ^ set(folders.values()) - {"lib"}):
-        yield Finding(page, line_at(text, listed_order.start()), f"the order of `train` and its folder differ by `{folder}`")
-    # The crate's root re-exports modules and types of the folders.
-    home = {folder: folder for folder in order}
-    for folder, names in re.findall(r"pub use (\w+)::(?:\w+::)*(\{[^}]*\}|\w+);", tree.text(f"{source}lib.rs")):
-        home |= {name: folder for name in re.findall(r"\w+", names) if folder in order}
-    for path, folder in folders.items():
-        if folder not in order or "crate::" not in tree.text(path):
-            continue
-        later = {name for name in order[order.index(folder) + 1:] if (folder, name) not in allowed}
-        used = re.compile(r"\bcrate::(\w+)")
-        # Comments name other modules, too, but they seldom do.
-        if not any(home.get(name) in later for name in used.findall(tree.before_tests(path))):
-            continue
-        for number, line in lines_with(tree.code(path), ["crate::"]):
-            above = [home[name] for name in used.findall(line) if home.get(name) in later]
-            if above:
-                yield Finding(path, number, f"`{folder}` uses `{above[0]}`")
-
-
 def diagnostics_without_io(tree):
     """`diagnostics` does no I/O."""
     banned = re.compile(r"\bstd::(?:fs|net|process|env)\b|\be?print(?:ln)?!")
@@ -688,7 +656,6 @@ CHECKS = {
         workspace_dependencies,
         pinned_evcxr,
         code_map,
-        layers_of_train,
         diagnostics_without_io,
         escapes_in_render,
         long_files,

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use stratoscope_cell_text::rewrite::unhandled::calls::{METHODS, SEARCHES};
 
 /// The crates whose types a cell can name.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 12] = [
+    "models",
     "train",
+    "arguments",
+    "network",
     "data",
     "evaluation",
     "audit",

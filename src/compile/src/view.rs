@@ -379,7 +379,7 @@ mod tests {
         let metadata = Metadata::read(&sources, &sysroot).expect("reads");
         let packages = metadata.view().expect("is there");
         let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();
-        for name in BURN.iter().chain(&["stratoscope", "stratoscope-train"]) {
+        for name in BURN.iter().chain(&["stratoscope", "stratoscope-models"]) {
             assert!(names.contains(name), "{name} is missing");
         }
         for package in &packages {

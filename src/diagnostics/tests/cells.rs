@@ -2,7 +2,7 @@
 //! make them valid. The cells are those of `tests/cells/*.md`, the pages of the rules and of the book, and the notebooks.
 //!
 //! Tests with the kernel run a sample of the same cells. What only a run decides is tested there, and in
-//! `src/train/tests/train/heads.rs`.
+//! `src/models/tests/train/heads.rs`.
 
 use stratoscope_diagnostics::check::{CellContext, check_cell, defined_in, is_rust};
 use stratoscope_diagnostics::render::{self, Source, apply};

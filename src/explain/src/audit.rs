@@ -7,7 +7,7 @@ use stratoscope_bert::{BatchTensors, Mode, SentenceEncoder, SequenceClassifier};
 use stratoscope_data::{Dataset, Tokenize};
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, problem};
-use stratoscope_train::{BertFiles, ModelOf, Network};
+use stratoscope_models::{BertFiles, ModelOf, Network};
 
 use crate::view::numbers_2;
 

@@ -7,7 +7,7 @@ use stratoscope_data::Encoding;
 use stratoscope_diagnostics::rules::ClassNotInData;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, Rule, problem};
-use stratoscope_train::ModelOf;
+use stratoscope_models::ModelOf;
 
 use crate::counterfactual::{self, Counterfactual};
 use crate::text::{ExplainedText, Tokens};

@@ -13,7 +13,7 @@ use stratoscope_bert::taps::{
 use stratoscope_data::Encoding;
 use stratoscope_diagnostics::rules::{ChangeNotFinite, NothingToChange};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
-use stratoscope_train::ModelOf;
+use stratoscope_models::ModelOf;
 
 use crate::explanation::name_of;
 use crate::patching::{self, PatchMap};

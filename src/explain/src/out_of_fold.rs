@@ -7,8 +7,8 @@ use stratoscope_data::Dataset;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Result, problem};
 use stratoscope_evaluation::{Answer, Assessment};
+use stratoscope_models::Predictions;
 use stratoscope_render::text;
-use stratoscope_train::Predictions;
 
 /// Out-of-sample probabilities of each row.
 #[derive(Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct OutOfFold {
 /// ```no_run
 /// # use stratoscope_data::debian_sections;
 /// # use stratoscope_explain::out_of_fold;
-/// # use stratoscope_train::{AdamW, BertForSequenceClassification, CompileArgs, FitArgs};
+/// # use stratoscope_models::{AdamW, BertForSequenceClassification, CompileArgs, FitArgs};
 /// # fn main() -> stratoscope_diagnostics::Result<()> {
 /// let (train, _) = debian_sections()?;
 /// let answers = out_of_fold(&train, 5, |others, fold| {
@@ -171,7 +171,7 @@ impl fmt::Debug for OutOfFold {
 
 #[cfg(test)]
 mod tests {
-    use stratoscope_train::Prediction;
+    use stratoscope_models::Prediction;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{BatchTensors, BertTokenizer, Mode, SequenceClassifier};
 use stratoscope_data::{Encoding, Tokenize};
-use stratoscope_train::ModelOf;
+use stratoscope_models::ModelOf;
 
 /// Rows that are computed at once.
 pub(crate) const ROWS: usize = 16;

@@ -8,7 +8,7 @@ use stratoscope_data::{Dataset, random};
 use stratoscope_explain::{
     AuditData, ExplainOptions, ExplainPredictions, ExplainedWord, Explanation,
 };
-use stratoscope_train::{AdamW, BertForSequenceClassification, CompileArgs, FitArgs};
+use stratoscope_models::{AdamW, BertForSequenceClassification, CompileArgs, FitArgs};
 use tempfile::TempDir;
 
 /// Largest differences, absolute, of logits and of numbers of words. Captum computed in float64, the models here in float32.

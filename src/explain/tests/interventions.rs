@@ -9,7 +9,7 @@ use stratoscope_bert::encoder::EncoderLayer;
 use stratoscope_bert::{BatchTensors, Mode};
 use stratoscope_data::Tokenize;
 use stratoscope_explain::{ActivationEdits, ExplainPredictions, InterveneOnActivations, PatchMap};
-use stratoscope_train::BertForSequenceClassification;
+use stratoscope_models::BertForSequenceClassification;
 use tempfile::TempDir;
 
 /// The tiny BERT of the fixtures: two layers of four heads, and the vocabulary `w5` to `w127`.

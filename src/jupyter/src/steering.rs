@@ -10,7 +10,7 @@
 //! The action `runs` lists the runs and all actions with their arguments as JSON Schema. A run of the running cell has a number,
 //! and its loop answers between two optimizer steps. A run of `start!` that stands between two cells has the name of its
 //! variable; its request becomes an expression that the evaluator evaluates, as a move of the debugger's panel does. In both
-//! cases the cell process checks the arguments (`src/train/src/run/requests`), so that the table of actions, the checks and
+//! cases the cell process checks the arguments (`src/train/src/requests`), so that the table of actions, the checks and
 //! the history are one. Here are only the limits: of sizes, of rates, and of requests that wait.
 //!
 //! Nothing of a request is logged.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
-use stratoscope_train::warnings;
+use stratoscope_models::warnings;
 use stratoscope_wire::{Reader, ToCells, ToKernel, WireError, Writer, socket};
 
 use crate::{cell, inspect, progress};

@@ -6,8 +6,8 @@
 
 use stratoscope_course::{Fault, all_reduce, attempt, judged};
 use stratoscope_data::{Dataset, make_regression};
+use stratoscope_models::{Dense, Gradients, MeanSquaredError, Run, SGD, Sequential};
 use stratoscope_strategy::{Collective, CrossDeviceOps, MirroredStrategy, collective};
-use stratoscope_train::{Dense, Gradients, MeanSquaredError, Run, SGD, Sequential};
 
 use crate::display::cards;
 

@@ -42,6 +42,6 @@ pub use stratoscope_diagnostics as diagnostics;
 pub use stratoscope_evaluation as evaluation;
 pub use stratoscope_explain as explain;
 pub use stratoscope_macros::scope;
+pub use stratoscope_models as train;
+pub use stratoscope_models::warnings;
 pub use stratoscope_strategy as strategy;
-pub use stratoscope_train as train;
-pub use stratoscope_train::warnings;

@@ -3,11 +3,11 @@
 use stratoscope_audit::{Audit, EmbeddingMap, Findings, NearDuplicates, Slices};
 use stratoscope_evaluation::{Assessment, Difference, FoldRuns, SeedRuns, Sweep, WrongAnswers};
 use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
-use stratoscope_strategy::{MeshPrediction, ScalingPrediction, StepInWords};
-use stratoscope_train::{
+use stratoscope_models::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, Influence, PipelineReport,
     Profile, RankedExamples, TensorStatistics, UpdateRatios, WhatIf, Why,
 };
+use stratoscope_strategy::{MeshPrediction, ScalingPrediction, StepInWords};
 
 use crate::display::cards;
 

@@ -4,9 +4,9 @@
 //! it is a cell's last expression.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_models::Model;
 use stratoscope_strategy::PlacementReport;
 use stratoscope_strategy::placement::PlacementDiff;
-use stratoscope_train::Model;
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{IntoBundle, html_and_plain};

@@ -23,32 +23,22 @@ pub use stratoscope_data::{
 // Custom models, and numbers to train them on.
 pub use stratoscope_bert::Mode;
 pub use stratoscope_data::{Batch, make_classification, make_regression};
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Network, Outputs,
     Sequential, features,
 };
 
 // More losses and schedules, training steps by hand, memory plans.
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
     RateCurve, RatePlan, RateRange, auto, bert_warmup, half_precision, memory_plan,
 };
 
 // Mixed precision, as in `tf.keras.mixed_precision`.
-pub use stratoscope_train::mixed_precision;
-pub use stratoscope_train::mixed_precision::{Policy, global_policy, set_global_policy};
+pub use stratoscope_models::mixed_precision;
+pub use stratoscope_models::mixed_precision::{Policy, global_policy, set_global_policy};
 
-pub use stratoscope_strategy::placement::PlacementDiff;
-pub use stratoscope_strategy::{
-    Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, DeviceMesh, LayoutMap,
-    MeshOptions, MeshPrediction, MeshShape, MirroredStrategy, ModelParallel,
-    MultiWorkerMirroredStrategy, NetworkSize, OneDeviceStrategy, ParameterServerStrategy,
-    Partitioner, PipelineSchedule, PipelineStrategy, PlacementReport, ReplicatedVariable,
-    ScalingOptions, ScalingPattern, ScalingPrediction, Shard, Strategy, Synchronization,
-    TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, predict_mesh, predict_meshes,
-    wgpu,
-};
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     Adafactor, Adam, AdamW, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     BertTokenizer, CompileArgs, CompileReceipt, CosineDecay, Embeddings, EvaluateArgs, Evaluation,
@@ -60,18 +50,28 @@ pub use stratoscope_train::{
     macro_f1, mae, mcc, micro_f1, mse, pearson, perplexity, precision, recall, rmse, spearman,
     top_k_accuracy, warmup_linear,
 };
+pub use stratoscope_strategy::placement::PlacementDiff;
+pub use stratoscope_strategy::{
+    Aggregation, AsStrategy, CentralStorageStrategy, CrossDeviceOps, DeviceMesh, LayoutMap,
+    MeshOptions, MeshPrediction, MeshShape, MirroredStrategy, ModelParallel,
+    MultiWorkerMirroredStrategy, NetworkSize, OneDeviceStrategy, ParameterServerStrategy,
+    Partitioner, PipelineSchedule, PipelineStrategy, PlacementReport, ReplicatedVariable,
+    ScalingOptions, ScalingPattern, ScalingPrediction, Shard, Strategy, Synchronization,
+    TpuStrategy, Workers, cpu, cuda, default_device, devices, gpu, predict_mesh, predict_meshes,
+    wgpu,
+};
 
 // A run that is driven piece by piece.
-pub use stratoscope_train::breakpoints::{
+pub use stratoscope_models::breakpoints::{
     accuracy_drop, custom, every, grad_norm, loss, nan, spike, update_ratio,
 };
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     Clipping, Condition, Edit, ForkOf, RateChange, Rewound, Run, RunReport, StepNumbers, StepPoint,
     Stop, StopReason,
 };
-pub use stratoscope_train::{Comparison, compare, pin, scale};
+pub use stratoscope_models::{Comparison, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
     Interventions, LayerRatios, PipelineReport, Probe, RankedExamples, Statistics,
     TensorStatistics, UpdateRatios, WhatIf, Why, operation, tap,
@@ -95,7 +95,7 @@ pub use stratoscope_explain::{
 
 // Callbacks, and data files with custom columns.
 pub use stratoscope_data::{Columns, Masking, Stream};
-pub use stratoscope_train::{
+pub use stratoscope_models::{
     Alert, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord,
     FitStarted, Flow, GradualUnfreezing, LearningRateLogger, MlflowLogger, StepRecord, TensorBoard,
     TrackioLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use stratoscope_diagnostics::{Diagnostic, work as long_work};
+use stratoscope_models::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
+use stratoscope_models::html::escape;
+use stratoscope_models::requests::Answer;
+use stratoscope_models::{Alert, AlertKind, History, Model, interrupt};
 use stratoscope_strategy::device::{choice, kernels};
-use stratoscope_train::events::{self, Advanced, EpochEnded, FitStarted, Observer, RunCommand};
-use stratoscope_train::html::escape;
-use stratoscope_train::requests::Answer;
-use stratoscope_train::{Alert, AlertKind, History, Model, interrupt};
 use stratoscope_wire::{MimeBundle, RunState};
 
 use crate::display::{IntoBundle, display, display_as, display_update, html_and_plain, warn};

@@ -1,16 +1,16 @@
 //! Displays of the values of training: models and receipts, histories and results, runs, schedules, gradients and steps
 //! by hand.
 
-use stratoscope_strategy::strategy::Workers;
-use stratoscope_train::html::escape;
-use stratoscope_train::plot::rates;
-use stratoscope_train::{
+use stratoscope_models::html::escape;
+use stratoscope_models::plot::rates;
+use stratoscope_models::{
     Applied, BertFiles, BertForMaskedLM, BertForMultipleChoice, BertForQuestionAnswering,
     BertForSentenceEmbedding, BertForSequenceClassification, BertForTokenClassification,
     Comparison, CompileReceipt, Counters, Edit, Embeddings, Evaluation, GradientNorms, Gradients,
     HalfPrecision, History, LoraReceipt, MemoryPlan, ModelOf, Network, OnnxFile, Picture,
     Predictions, RateCurve, RatePlan, Rewound, Run, RunReport, Sequential, Stop, Summary,
 };
+use stratoscope_strategy::strategy::Workers;
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{

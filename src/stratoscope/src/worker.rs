@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use stratoscope_train::work_at;
+use stratoscope_models::work_at;
 use stratoscope_workers::team::{KEY_VARIABLE, chief_in_environment};
 use stratoscope_workers::{ChiefAddress, Cluster, JobKey};
 

@@ -13,9 +13,14 @@ use std::sync::OnceLock;
 use stratoscope_compile::facade;
 
 /// The crates whose types cells have.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 17] = [
     "stratoscope",
+    "models",
     "train",
+    "inspect",
+    "step",
+    "arguments",
+    "network",
     "metrics",
     "optim",
     "report",

@@ -124,7 +124,7 @@ mod tests {
                 "ModelOf<stratoscope::train::sequential::Layers>",
                 "ModelOf<Layers>",
             ),
-            ("Vec<stratoscope_train::Summary>", "Vec<Summary>"),
+            ("Vec<stratoscope_models::Summary>", "Vec<Summary>"),
             (
                 "stratoscope::train::ModelOf<a::B, stratoscope::C>",
                 "ModelOf<a::B, C>",

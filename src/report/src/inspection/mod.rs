@@ -1,6 +1,6 @@
 //! What one sees inside a run, as values: numbers to compute with, text, and static HTML with pictures.
 //!
-//! `inspect` of `stratoscope-train` fills them in. None of them refers to the model: a value stays as it was when the run goes on.
+//! The crate `inspect` fills them in. None of them refers to the model: a value stays as it was when the run goes on.
 
 mod attention;
 mod confusion;

@@ -1,7 +1,7 @@
 //! [`Profile`]: what `run.profile(steps)` measured, and what limits the run.
 //!
 //! `verdict` says what the limit is, from numbers alone; `flame` draws where the time goes, `show` writes text and HTML, `trace` the file for
-//! Perfetto. `run::profile` of `stratoscope-train` fills the value in.
+//! Perfetto. `profile` of the crate `train` fills the value in.
 
 mod flame;
 mod numbers;

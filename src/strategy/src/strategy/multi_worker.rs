@@ -39,7 +39,7 @@ use crate::problem;
 static LAUNCH: Mutex<Option<Arc<dyn Launch>>> = Mutex::new(None);
 
 /// Says how worker processes are started, for a program that is no notebook. The started program must call
-/// `stratoscope_train::serve_as_worker()` first of all.
+/// `stratoscope_models::serve_as_worker()` first of all.
 pub fn start_workers_by(launch: Arc<dyn Launch>) {
     *LAUNCH.lock().unwrap_or_else(PoisonError::into_inner) = Some(launch);
 }

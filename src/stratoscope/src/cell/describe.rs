@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{Bool, Float, Int, Tensor};
+use stratoscope_models::Summary;
+use stratoscope_models::held::held;
 use stratoscope_strategy::device::name_of;
-use stratoscope_train::Summary;
-use stratoscope_train::held::held;
 use stratoscope_wire::Described;
 
 /// By name. Behind a lock, because the connection's thread sends them while the cells' thread owns the variables.

@@ -1,8 +1,8 @@
 //! Requests to a run that stands between two cells: the kernel evaluates a call of [`request`].
 
 use serde_json::{Map, Value};
-use stratoscope_train::Run;
-use stratoscope_train::requests::{Answer, Refusal, Request};
+use stratoscope_models::Run;
+use stratoscope_models::requests::{Answer, Refusal, Request};
 use stratoscope_wire::MimeBundle;
 
 use crate::display::{IntoBundle, plain};

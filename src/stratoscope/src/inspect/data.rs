@@ -6,8 +6,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 use stratoscope_data::{Dataset, Example, Label};
+use stratoscope_models::History;
 use stratoscope_render::text;
-use stratoscope_train::History;
 use stratoscope_wire::MimeBundle;
 
 use super::lists::{ByDebug, List};

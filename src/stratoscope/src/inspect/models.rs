@@ -6,9 +6,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::tensor::TensorData;
+use stratoscope_models::{Model, ModelLook, WeakModel, model_in};
 use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
-use stratoscope_train::{Model, ModelLook, WeakModel, model_in};
 use stratoscope_wire::MimeBundle;
 
 use super::View;

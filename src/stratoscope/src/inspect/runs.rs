@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 
 use stratoscope_diagnostics::Result;
+use stratoscope_models::{BatchView, History, Run, RunReport, StopReason, TensorStatistics};
 use stratoscope_render::text;
-use stratoscope_train::{BatchView, History, Run, RunReport, StopReason, TensorStatistics};
 use stratoscope_wire::{InspectAnswer, MimeBundle, StandingRun};
 
 use super::data::{HistoryView, Json};

@@ -3,8 +3,8 @@ use std::collections::HashMap;
 
 use burn::tensor::{Device, Tensor};
 use stratoscope_data::Dataset;
-use stratoscope_train::Sequential;
-use stratoscope_train::sequential::Dense;
+use stratoscope_models::Sequential;
+use stratoscope_models::sequential::Dense;
 
 use super::*;
 use crate::cell::evcxr::VariableStore;

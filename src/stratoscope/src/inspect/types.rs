@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use burn::tensor::{Bool, Float, Int, Tensor};
 use stratoscope_data::{Dataset, Example};
-use stratoscope_train::{Evaluation, History, Run};
+use stratoscope_models::{Evaluation, History, Run};
 
 use super::data::{DatasetView, ExampleView, HistoryView, Json};
 use super::lists::{ByDebug, Element, List, Listed};

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use stratoscope_train::actions;
-use stratoscope_train::events::{Advanced, FitStarted, RunCommand};
-use stratoscope_train::requests::Request;
+use stratoscope_models::actions;
+use stratoscope_models::events::{Advanced, FitStarted, RunCommand};
+use stratoscope_models::requests::Request;
 use stratoscope_wire::request::{RUNS, refusal};
 use stratoscope_wire::{RunAction, RunRequest, RunState, ToKernel};
 

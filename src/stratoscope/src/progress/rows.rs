@@ -1,7 +1,7 @@
 //! The epochs of a run as a table. A long one is folded when the run is over.
 
+use stratoscope_models::html::escape;
 use stratoscope_render::html::{DATA_TABLE_STYLE, DENSE_CELL};
-use stratoscope_train::html::escape;
 
 const HEAD: &str = "padding:3px 7px;text-align:right;white-space:nowrap;font-weight:600;\
                     border-bottom:1px solid #808080b3";

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use stratoscope_models::events::{Advanced, FitStarted};
+use stratoscope_models::html::{escape, prose, rate, time, value};
+use stratoscope_models::text::{COLUMNS, table};
+use stratoscope_models::{EpochRecord, Measured};
 use stratoscope_render::html::NOTE_STYLE;
 use stratoscope_render::text;
 use stratoscope_strategy::device::kernels;
 use stratoscope_strategy::strategy::{Workers, html_of, text_of};
-use stratoscope_train::events::{Advanced, FitStarted};
-use stratoscope_train::html::{escape, prose, rate, time, value};
-use stratoscope_train::text::{COLUMNS, table};
-use stratoscope_train::{EpochRecord, Measured};
 use stratoscope_wire::MimeBundle;
 
 use super::rows;
@@ -90,7 +90,7 @@ impl Fit {
     }
 
     /// What is done. The last event of a run may come before its last batch, so at its end the history decides.
-    fn done(&self) -> stratoscope_train::Counters {
+    fn done(&self) -> stratoscope_models::Counters {
         match (&self.end, &self.latest) {
             (None | Some(End::Failed), Some(latest)) => latest.counters,
             _ => self.started.counters,
@@ -369,7 +369,7 @@ pub(super) fn evaluation_bundle(done: usize, total: usize) -> MimeBundle {
 
 #[cfg(test)]
 mod tests {
-    use stratoscope_train::Counters;
+    use stratoscope_models::Counters;
 
     use super::*;
 

@@ -1,0 +1,193 @@
+//! Requests from outside: the same as the calls of a cell, between two steps, and each is in the history.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use stratoscope_models::events::{Observer, RunCommand};
+use stratoscope_models::requests::{Answer, Request};
+use stratoscope_models::{
+    AlertKind, Callbacks, FitArgs, Run, RunContext, breakpoints, on_alert, pin,
+};
+
+use crate::support::{load, plain_args, sentences, tiny_bert};
+
+fn request(action: &str, arguments: Value) -> Request {
+    let arguments: Map<String, Value> = arguments.as_object().expect("an object").clone();
+    Request {
+        from: "comm".to_owned(),
+        action: action.to_owned(),
+        arguments,
+    }
+}
+
+fn args() -> FitArgs<'static> {
+    FitArgs::new().batch_size(4).epochs(1)
+}
+
+/// Asks for these after the steps with these numbers.
+struct Others {
+    asks: Vec<(usize, Request)>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    steps: usize,
+    /// How many requests were made.
+    made: usize,
+    answers: Vec<Value>,
+}
+
+impl Observer for Others {
+    fn command(&self, _run: u64) -> Option<RunCommand> {
+        let mut seen = self.seen.lock().expect("nobody panics here");
+        let number = seen.made;
+        match self.asks.get(number) {
+            Some((step, request)) if *step == seen.steps + 1 => {
+                seen.made += 1;
+                let (number, request) = (number as u64, request.clone());
+                Some(RunCommand::Request { number, request })
+            }
+            _ => {
+                seen.steps += 1;
+                None
+            }
+        }
+    }
+
+    fn answered(&self, request: u64, answer: &Answer) {
+        let mut seen = self.seen.lock().expect("nobody panics here");
+        assert_eq!(request as usize, seen.answers.len());
+        seen.answers.push(answer.to_json());
+    }
+}
+
+/// The losses of a run whose rate is pinned after three steps by a cell.
+fn by_a_cell() -> Vec<f64> {
+    let model = load(&tiny_bert(0.1));
+    model.compile(plain_args()).expect("valid arguments");
+    let run = model.start(&sentences(40), args()).expect("it starts");
+    run.step(3).expect("three steps");
+    run.set_learning_rate(pin(1e-3)).expect("a rate");
+    let history = run.finish().expect("the rest");
+    history.steps.iter().map(|it| it.loss).collect()
+}
+
+#[test]
+fn a_request_during_fit_is_the_change_of_a_cell() {
+    let others = Arc::new(Others {
+        asks: vec![
+            (3, request("set_learning_rate", json!({"rate": 1e-3}))),
+            (3, request("set_learning_rate", json!({"rate": "high"}))),
+            (3, request("report", json!({}))),
+            (4, request("rewind", json!({"step": 1}))),
+            (4, request("continue", json!({}))),
+        ],
+        seen: Mutex::default(),
+    });
+    let context = RunContext::new();
+    context.observe(others.clone());
+    let _entered = context.enter();
+    let model = load(&tiny_bert(0.1));
+    model.compile(plain_args()).expect("valid arguments");
+    let history = model.fit(&sentences(40), args()).expect("it trains");
+    let losses: Vec<f64> = history.steps.iter().map(|it| it.loss).collect();
+    assert_eq!(losses, by_a_cell());
+    let answers = &others.seen.lock().expect("nobody panics here").answers;
+    let codes: Vec<&str> = (answers.iter())
+        .map(|it| it["error"]["code"].as_str().unwrap_or("ok"))
+        .collect();
+    assert_eq!(codes, ["ok", "bad_argument", "ok", "not_now", "not_now"]);
+    assert_eq!(answers[0]["result"]["step"], 3);
+    let report = &answers[2]["result"];
+    assert_eq!(
+        (
+            &report["position"]["step"],
+            &report["settings"]["batch_size"]
+        ),
+        (&json!(3), &json!(4))
+    );
+    assert_eq!(report["position"]["learning_rate"], 1e-3);
+    let requests: Vec<(u64, &str)> = (history.requests.iter())
+        .map(|it| (it.step, it.outcome.split(':').next().unwrap_or_default()))
+        .collect();
+    let expected = [
+        (3, "learning rate 1e-3 from here on"),
+        (3, "refused (bad_argument)"),
+        (4, "refused (not_now)"),
+        (4, "refused (not_now)"),
+    ];
+    assert_eq!(requests, expected);
+    assert_eq!(history.edits.len(), 1);
+}
+
+fn outcome(run: &Run, action: &str, arguments: Value) -> Result<String, String> {
+    let answer = run.request(&request(action, arguments));
+    match answer.outcome {
+        Ok(result) => Ok(result["what"].as_str().unwrap_or_default().to_owned()),
+        Err(refusal) => Err(refusal.code),
+    }
+}
+
+#[test]
+fn a_run_that_stands_does_what_is_requested() {
+    let model = load(&tiny_bert(0.1));
+    model.compile(plain_args()).expect("valid arguments");
+    let run = model.start(&sentences(40), args()).expect("it starts");
+    assert!(outcome(&run, "step", json!({"steps": 3})).is_ok());
+    assert!(outcome(&run, "set_learning_rate", json!({"rate": 1e-3})).is_ok());
+    for (action, arguments, code) in [
+        ("pause", json!({}), "not_now"),
+        ("freeze", json!({"prefix": "none"}), "SC0103"),
+        ("drop_examples", json!({"rows": [999]}), "SC0522"),
+        ("rewind", json!({"step": 99}), "SC0915"),
+        ("nothing", json!({}), "unknown_action"),
+    ] {
+        assert_eq!(
+            outcome(&run, action, arguments),
+            Err(code.to_owned()),
+            "{action}"
+        );
+    }
+    assert!(outcome(&run, "step", json!({})).is_ok());
+    assert!(outcome(&run, "rewind", json!({"step": 3})).is_ok());
+    // The change after step 3 is undone, and was made before it was asked for again.
+    assert!(outcome(&run, "set_learning_rate", json!({"rate": 1e-3})).is_ok());
+    assert!(outcome(&run, "finish", json!({})).is_ok());
+    let history = run.history().expect("it is there");
+    let losses: Vec<f64> = history.steps.iter().map(|it| it.loss).collect();
+    assert_eq!(losses, by_a_cell());
+    assert_eq!(history.requests.len(), 11);
+    assert_eq!(outcome(&run, "step", json!({})), Err("SC0521".to_owned()));
+}
+
+#[test]
+fn alerts_tell_of_breakpoints_and_the_end() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hear = {
+        let heard = Arc::clone(&heard);
+        move |alert: &stratoscope_models::Alert| {
+            let mut heard = heard.lock().expect("nobody panics here");
+            heard.push((alert.kind, alert.step, alert.message.clone()));
+        }
+    };
+    let model = load(&tiny_bert(0.0));
+    model.compile(plain_args()).expect("valid arguments");
+    let callbacks = Callbacks::new().and(on_alert(hear));
+    let run = model
+        .start(&sentences(8), args().callbacks(callbacks))
+        .expect("it starts");
+    run.break_when(breakpoints::loss().above(0.0))
+        .expect("a condition");
+    run.step(1).expect("it stops");
+    run.clear_breakpoints().expect("it stands");
+    run.finish().expect("the rest");
+    let heard = heard.lock().expect("nobody panics here");
+    let kinds: Vec<AlertKind> = heard.iter().map(|it| it.0).collect();
+    assert_eq!(kinds.last(), Some(&AlertKind::Finished), "{heard:?}");
+    let stopped = heard.iter().find(|it| it.0 == AlertKind::Breakpoint);
+    assert!(
+        stopped.is_some_and(|it| it.1 == 0 && it.2.contains("loss")),
+        "{heard:?}"
+    );
+}

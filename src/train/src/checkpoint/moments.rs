@@ -1,0 +1,73 @@
+//! What the optimizer keeps beside the variables, read from `state.safetensors`.
+
+use std::collections::HashMap;
+
+use burn::module::{Module, ModuleVisitor, Param, ParamId};
+use burn::tensor::{DType, Device, Tensor};
+use safetensors::SafeTensors;
+
+use super::convert::Refused;
+use super::tensors::{Layout, Tensors, tensor};
+
+use stratoscope_optim::{OptimizerState, StoredTensor};
+use stratoscope_step::SavedStep;
+
+/// What the optimizer keeps beside each copy; `steps`: of each copy.
+pub(super) fn moments_from(
+    state: &SavedStep,
+    steps: &[u64],
+    layout: &Layout<'_>,
+    tensors: &mut Tensors<'_>,
+    file: &SafeTensors<'_>,
+) -> Result<Vec<OptimizerState>, Refused> {
+    let mut all = Vec::new();
+    for (copy, (module, &steps)) in state.values.modules.iter().zip(steps).enumerate() {
+        let mut moments = OptimizerState::after(steps);
+        let mut places = Places(HashMap::new());
+        module.visit(&mut places);
+        for record in layout.records {
+            let Some((device, dtype, shape)) = places.0.get(&record.param) else {
+                continue;
+            };
+            for kept in StoredTensor::ALL {
+                let written = copy.min(layout.copies - 1);
+                let name = format!("{}.{written}.{}", kept.name(), record.name);
+                let count = kept.numbers(shape);
+                if count == 0 || file.tensor(&name).is_err() {
+                    continue;
+                }
+                let bytes = match tensors.has(&name) {
+                    true => tensors.take(&name, *dtype, &[count])?,
+                    // A copy that is equal has taken it; its size is that of this one.
+                    false => file
+                        .tensor(&name)
+                        .map_err(|error| error.to_string())?
+                        .data(),
+                };
+                if bytes.len() != count * dtype.size() {
+                    return Err(format!("`{name}` is of another size"));
+                }
+                moments.keep(
+                    record.param,
+                    kept,
+                    tensor(bytes, vec![count], *dtype, device),
+                );
+            }
+        }
+        all.push(moments);
+    }
+    Ok(all)
+}
+
+/// Where the variables of a module are, their type and their shape.
+struct Places(HashMap<ParamId, (Device, DType, Vec<usize>)>);
+
+impl ModuleVisitor for Places {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        // Moments do not record gradients.
+        let device = value.device().inner();
+        let shape = value.dims().to_vec();
+        self.0.insert(param.id, (device, value.dtype(), shape));
+    }
+}
