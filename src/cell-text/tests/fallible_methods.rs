@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use stratoscope_cell_text::rewrite::unhandled::calls::{METHODS, SEARCHES};
 
 /// The crates whose types a cell can name.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "models",
+    "run",
     "train",
     "arguments",
     "network",

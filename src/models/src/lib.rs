@@ -138,15 +138,15 @@ pub use stratoscope_report::run_report::{
     ForkOf, LayerRatio, Position, RunReport, StepNumbers, StepPoint,
 };
 pub use stratoscope_report::stop::{Hit, Stop, StopReason};
-pub use stratoscope_step::precision::{HalfPrecision, half_precision};
-pub use stratoscope_train::breakpoints::{self, Condition};
-pub use stratoscope_train::compare::compare;
-pub use stratoscope_train::edits::{RateChange, pin, scale};
-pub use stratoscope_train::handle::Run;
-pub use stratoscope_train::influence::IntoCandidates;
-pub use stratoscope_train::requests::actions;
-pub use stratoscope_train::rewind::Rewound;
-pub use stratoscope_train::what_if::{
+pub use stratoscope_run::compare::compare;
+pub use stratoscope_run::handle::Run;
+pub use stratoscope_run::influence::IntoCandidates;
+pub use stratoscope_run::rewind::Rewound;
+pub use stratoscope_run::what_if::{
     ChosenGradients, ChosenWeights, Interventions, IntoWrittenLabel, WhatIf, WrittenLabel,
 };
+pub use stratoscope_step::precision::{HalfPrecision, half_precision};
+pub use stratoscope_train::breakpoints::{self, Condition};
+pub use stratoscope_train::edits::{RateChange, pin, scale};
+pub use stratoscope_train::requests::actions;
 pub use summary::Summary;

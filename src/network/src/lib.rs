@@ -3,6 +3,8 @@
 //!
 //! Start reading at [`Network`], then at `erased.rs`, a network without its type: all that training is compiled for.
 //!
+//! Start reading at [`Network`], then at `erased.rs`, a network without its type: all that training is compiled for.
+//!
 //! ```
 //! use burn::module::Module;
 //! use burn::nn::{Linear, LinearConfig};

@@ -52,10 +52,7 @@ pub(crate) struct ChosenBatchSize {
 ///
 /// # Errors
 /// SC0103 where nobody knows how much memory there is, SC0607 if not one example fits on each replica.
-pub(crate) fn choose(
-    state: &ModelState,
-    request: BatchSizeRequest,
-) -> Result<Option<ChosenBatchSize>> {
+pub fn choose(state: &ModelState, request: BatchSizeRequest) -> Result<Option<ChosenBatchSize>> {
     let BatchSizeRequest {
         choice,
         written,

@@ -10,7 +10,6 @@ use stratoscope_diagnostics::{Result, Rule};
 
 use crate::batch_plan::{BatchChange, StepPosition};
 use crate::edits::Change;
-use crate::handle::Run;
 use crate::memory;
 use crate::pipeline;
 use crate::run_state::RunState;
@@ -21,91 +20,6 @@ use stratoscope_diagnostics::problem;
 use stratoscope_network::Files;
 use stratoscope_report::history::Edit;
 use stratoscope_step::prepare::in_memory_only;
-
-impl Run {
-    /// Sets the examples of a batch, from the coming optimizer step on; with accumulation, of a micro-batch. The epoch
-    /// goes on where it stands: each example has its turn once. A schedule over the run goes on where it is and ends with
-    /// the last step.
-    ///
-    /// # Errors
-    /// SC0103 for 0 or if there are no more steps; SC0601 as a warning where memory is too small; SC0521 for a run that
-    /// is finished; SC0121 in a callback.
-    pub fn set_batch_size(&self, examples: impl IntoCount) -> Result<Edit> {
-        let count = examples.into_count();
-        let examples = count.at_least(1, "set_batch_size", "examples")?;
-        self.batches_changed(BatchChange {
-            batch_size: Some(usize::try_from(examples).unwrap_or(usize::MAX)),
-            ..BatchChange::default()
-        })
-    }
-
-    /// Sets how many batches make an optimizer step (`gradient_accumulation_steps`), from the coming one on.
-    ///
-    /// # Errors
-    /// As [`Self::set_batch_size`].
-    pub fn set_accumulation(&self, batches: impl IntoCount) -> Result<Edit> {
-        let count = batches.into_count();
-        let batches = count.at_least(1, "set_accumulation", "batches")?;
-        self.batches_changed(BatchChange {
-            accumulation: Some(batches),
-            ..BatchChange::default()
-        })
-    }
-
-    /// Leaves these examples out from the coming step on, in this epoch and in all that follow. They are named by their
-    /// index in the training data, as [`worst`](Self::worst), [`batch`](Self::batch) and [`data_map`](Self::data_map)
-    /// show it: `run.drop_examples([17, 203])?`. Others move up, so that later batches have other examples.
-    ///
-    /// # Errors
-    /// SC0522 for an index that the training data does not have, or none at all; SC0523 if no example would be left;
-    /// SC0524 as a warning if a class would have none; SC0103 if there are no more steps; SC0521 for a run that is
-    /// finished; SC0121 in a callback.
-    pub fn drop_examples<C: IntoCount>(&self, rows: impl IntoIterator<Item = C>) -> Result<Edit> {
-        let rows: Vec<Count> = rows.into_iter().map(IntoCount::into_count).collect();
-        begin_call();
-        self.with("drop_examples", |lease, run| {
-            if run.data.train.held().is_none() {
-                let why = "the order of a stream is that of its files; leave rows out there";
-                return Err(in_memory_only("drop_examples", "rows", "…", why));
-            }
-            let known = run.data.train.len();
-            let row = |count: &Count| {
-                let row = count.value().and_then(|row| usize::try_from(row).ok());
-                row.filter(|&row| row < known)
-            };
-            let unknown: Vec<String> = (rows.iter().filter(|count| row(count).is_none()))
-                .map(Count::to_string)
-                .collect();
-            if !unknown.is_empty() || rows.is_empty() {
-                let examples = known;
-                return Err(ExamplesNotInData { unknown, examples }.error());
-            }
-            let given: BTreeSet<usize> = rows.iter().filter_map(row).collect();
-            let dropped = given.difference(run.batch_plan.dropped());
-            let dropped = dropped.copied().collect();
-            check_dropped(run, &*lease.files, &dropped)?;
-            let change = BatchChange {
-                dropped: dropped.into_iter().collect(),
-                ..BatchChange::default()
-            };
-            run.change_batches(lease, change, "drop_examples")
-        })
-    }
-
-    fn batches_changed(&self, change: BatchChange) -> Result<Edit> {
-        begin_call();
-        let call = match change.batch_size {
-            Some(_) => "set_batch_size",
-            None => "set_accumulation",
-        };
-        self.with(call, |lease, run| {
-            if let Some(batch_size) = change.batch_size {
-                check_batch_size(lease, run, batch_size)?;
-            }
-            run.change_batches(lease, change, call)
-        })
-    }
-}
 
 /// Whether a batch of this size makes sense on these replicas, and fits into memory as far as that is known.
 fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {
@@ -173,7 +87,7 @@ impl RunState<'_> {
     ///
     /// # Errors
     /// SC0103 if there are no more steps.
-    pub(crate) fn change_batches(
+    pub fn change_batches(
         &mut self,
         state: &mut ModelState,
         change: BatchChange,

@@ -20,7 +20,7 @@ use stratoscope_report::counters::{Counters, Exchange, Shape};
 
 /// A batch of a run, by its epoch and its number in that. Positions are ordered as the batches follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BatchPosition {
+pub struct BatchPosition {
     pub epoch: u64,
     pub batch: u64,
 }
@@ -37,7 +37,7 @@ pub(crate) struct StepPosition {
 
 impl StepPosition {
     /// Before the first of these batches, after so many steps.
-    pub(crate) fn new(BatchPosition { epoch, batch }: BatchPosition, steps: u64) -> Self {
+    pub fn new(BatchPosition { epoch, batch }: BatchPosition, steps: u64) -> Self {
         Self {
             epoch,
             batch,
@@ -57,7 +57,7 @@ impl StepPosition {
 /// What changes for the batches to come. Written to checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BatchChange {
+pub struct BatchChange {
     /// Examples of a batch.
     pub batch_size: Option<usize>,
     /// Batches of an optimizer step.
@@ -68,7 +68,7 @@ pub(crate) struct BatchChange {
 
 impl BatchChange {
     /// As the history lists it.
-    pub(crate) fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         let count = |number: usize, noun| text::count(number, noun);
         let mut words = Vec::new();
         words.extend(
@@ -134,7 +134,7 @@ pub(crate) struct BatchPlan {
 
 impl BatchPlan {
     /// Of a run whose epochs have `examples` of the data, in batches of this size, so many for a step.
-    pub(crate) fn new(
+    pub fn new(
         data: Split,
         seed: Option<u64>,
         examples: usize,
@@ -158,7 +158,7 @@ impl BatchPlan {
     }
 
     /// The same without any change.
-    pub(crate) fn forget_changes(&mut self) {
+    pub fn forget_changes(&mut self) {
         self.segments.truncate(1);
     }
 
@@ -167,22 +167,22 @@ impl BatchPlan {
     }
 
     /// Examples of the training data, dropped ones included.
-    pub(crate) fn examples(&self) -> usize {
+    pub fn examples(&self) -> usize {
         self.data.len() / self.data.passes()
     }
 
     /// Examples of a batch, from the latest change on.
-    pub(crate) fn batch_size(&self) -> usize {
+    pub fn batch_size(&self) -> usize {
         self.last().batch_size
     }
 
     /// Batches of an optimizer step, from the latest change on.
-    pub(crate) fn accumulation(&self) -> u64 {
+    pub fn accumulation(&self) -> u64 {
         self.last().accumulation
     }
 
     /// The examples that are left out, from the latest change on.
-    pub(crate) fn dropped(&self) -> &BTreeSet<usize> {
+    pub fn dropped(&self) -> &BTreeSet<usize> {
         &self.last().dropped
     }
 
@@ -219,14 +219,14 @@ impl BatchPlan {
     }
 
     /// The batches of an epoch.
-    pub(crate) fn batches(&self, epoch: u64) -> u64 {
+    pub fn batches(&self, epoch: u64) -> u64 {
         let last = self.segments_of(epoch).pop();
         last.map_or(0, |segment| segment.batches.end)
     }
 
     /// The batches of the optimizer step that a batch belongs to. The last group of an epoch may be shorter, and is a
     /// step of its own.
-    pub(crate) fn group(&self, epoch: u64, batch: u64) -> Range<u64> {
+    pub fn group(&self, epoch: u64, batch: u64) -> Range<u64> {
         let mut segments = self.segments_of(epoch).into_iter();
         let Some(segment) = segments.find(|it| it.batches.contains(&batch)) else {
             return batch..batch;
@@ -237,7 +237,7 @@ impl BatchPlan {
     }
 
     /// The examples of each of these batches of an epoch.
-    pub(crate) fn sizes(&self, epoch: u64, batches: Range<u64>) -> Vec<usize> {
+    pub fn sizes(&self, epoch: u64, batches: Range<u64>) -> Vec<usize> {
         let segments = self.segments_of(epoch);
         let size = |batch: u64| {
             let segment = segments.iter().find(|it| it.batches.contains(&batch))?;
@@ -247,7 +247,7 @@ impl BatchPlan {
     }
 
     /// How many examples each worker has in these batches of an epoch; `None` where batches are divided evenly.
-    pub(crate) fn shares(&self, epoch: u64, batches: Range<u64>) -> Option<Vec<usize>> {
+    pub fn shares(&self, epoch: u64, batches: Range<u64>) -> Option<Vec<usize>> {
         let mut shares = self.data.shares_of(0..0)?;
         for segment in self.segments_of(epoch) {
             let EpochSegment {
@@ -283,7 +283,7 @@ impl BatchPlan {
     ///
     /// # Errors
     /// None: sizes are checked before.
-    pub(crate) fn batches_from(
+    pub fn batches_from(
         &self,
         epoch: u64,
         batch: u64,
@@ -310,7 +310,7 @@ impl BatchPlan {
     }
 
     /// What a run counts from a batch on to the end of its epochs.
-    pub(crate) fn rest(&self, from: BatchPosition, epochs: u64, shape: &Shape) -> Counters {
+    pub fn rest(&self, from: BatchPosition, epochs: u64, shape: &Shape) -> Counters {
         let BatchPosition { epoch, batch } = from;
         let (now, later) = match epoch < epochs {
             true => (self.rest_of(epoch, batch), epochs - epoch - 1),
@@ -360,7 +360,7 @@ impl BatchPlan {
     ///
     /// # Errors
     /// Why it cannot be; then nothing has changed.
-    pub(crate) fn change(
+    pub fn change(
         &mut self,
         from: BatchPosition,
         change: &BatchChange,

@@ -23,7 +23,7 @@ struct Interrupted;
 impl Drive<'_, '_, '_> {
     /// Resets the metrics and calls the callbacks, unless the epoch has begun before. Not at the end of an epoch: between two
     /// runs one can look at the counts of the last epoch.
-    pub(super) fn begin_epoch(&mut self) -> Result<()> {
+    pub(crate) fn begin_epoch(&mut self) -> Result<()> {
         if self.at.run.progress.epoch_begun {
             return Ok(());
         }
@@ -41,7 +41,7 @@ impl Drive<'_, '_, '_> {
 
     /// Validates, compares, and tells the hooks. Breaks if it was interrupted in the validation: then the epoch has not
     /// ended. After an error behind the validation the run goes on with the next epoch.
-    pub(super) fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
+    pub(crate) fn end_epoch(&mut self) -> Result<ControlFlow<()>> {
         let at = &mut self.at;
         at.lease.step.gather()?;
         let validation = match at.validated()? {
@@ -89,7 +89,7 @@ impl Drive<'_, '_, '_> {
 
     /// The weights that the run leaves: their moving averages, where the optimizer keeps them (`use_ema`); or those of
     /// the best epoch, if early stopping kept them.
-    pub(super) fn leave_weights(&mut self) -> Result<()> {
+    pub(crate) fn leave_weights(&mut self) -> Result<()> {
         let (step, run) = (&mut self.at.lease.step, &mut *self.at.run);
         step.average_parameters()?;
         step.compare_workers(true)?;

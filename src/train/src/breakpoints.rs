@@ -110,7 +110,7 @@ impl Condition {
         self
     }
 
-    /// For [`update_ratio`]: only layers that this pattern names, as in [`Run::activations`](crate::handle::Run::activations), or the
+    /// For [`update_ratio`]: only layers that this pattern names, as in `Run::activations`, or the
     /// layer of the variable that it names.
     #[must_use]
     pub fn of(mut self, pattern: &str) -> Self {
@@ -123,7 +123,7 @@ impl Condition {
     }
 
     /// SC0105 for a pattern that names none of these layers.
-    pub(crate) fn check_layers(&self, layers: &[&str]) -> Result<()> {
+    pub fn check_layers(&self, layers: &[&str]) -> Result<()> {
         for test in &self.0 {
             if let Test::LayerAbove(pattern, _) = test
                 && !layers.iter().any(|layer| names(pattern, layer))
@@ -135,7 +135,7 @@ impl Condition {
     }
 
     /// SC0103 for a number with which a condition could never hold, or would always.
-    pub(crate) fn checked(self) -> Result<Self> {
+    pub fn checked(self) -> Result<Self> {
         let finite = |value: f64, least: f64| value.is_finite() && value > least;
         for test in &self.0 {
             let expects = match test {
@@ -177,7 +177,7 @@ impl Condition {
 
     /// The first of its conditions that holds. With `has_passed` the run has stopped here at [`every`] before, which then
     /// lets it go on.
-    pub(crate) fn holds(
+    pub fn holds(
         &self,
         step: &StepNumbers,
         recent: &[StepPoint],
@@ -197,7 +197,7 @@ impl Condition {
 }
 
 /// A condition that holds.
-pub(crate) struct Found {
+pub struct Found {
     /// As it was written.
     pub written: String,
     pub why: String,

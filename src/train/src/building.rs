@@ -17,13 +17,13 @@ use stratoscope_step::gradients::ByHand;
 use stratoscope_step::{StepState, gathered_in_parts};
 
 impl ModelState {
-    pub(crate) fn is_built(&self) -> bool {
+    pub fn is_built(&self) -> bool {
         self.step.replicas.first().is_built()
     }
 
     /// The strategy that `compile!` binds the model to: that of its scope, if nothing else has
     /// placed the variables before.
-    pub(crate) fn to_be_bound(&self, choice: &StrategyChoice) -> Option<Strategy> {
+    pub fn to_be_bound(&self, choice: &StrategyChoice) -> Option<Strategy> {
         if self.is_built() || self.step.replicas.strategy().is_some() {
             return None;
         }
@@ -36,7 +36,7 @@ impl ModelState {
 
     /// What `compile!` does with a model that waits: it binds the model to `strategy`, if there is one,
     /// and makes its variables if the network knows how wide its input is.
-    pub(crate) fn settle(&mut self, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
+    pub fn settle(&mut self, strategy: Option<Strategy>, origin: Origin) -> Result<()> {
         if self.is_built() {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl ModelState {
 
     /// The strategy that variables made now belong to: the model's; one that neither a scope nor
     /// `compile!` has bound yet takes the active one.
-    pub(crate) fn strategy_now(&self) -> Option<Strategy> {
+    pub fn strategy_now(&self) -> Option<Strategy> {
         match self.step.replicas.strategy() {
             Some(bound) => Some(bound.clone()),
             None if self.compiled.is_none() => scope::current(),
@@ -62,7 +62,7 @@ impl ModelState {
         }
     }
 
-    pub(crate) fn make_variables(
+    pub fn make_variables(
         &mut self,
         width: usize,
         strategy: Option<Strategy>,
@@ -82,7 +82,7 @@ impl ModelState {
 
     /// Gives a built model another network, whose variables its strategy places; those that it had before keep their
     /// origins. Whatever training has left beside the weights is dropped, since it belongs to the old variables.
-    pub(crate) fn exchange_network(&mut self, network: AnyNetwork, origin: Origin) -> Result<()> {
+    pub fn exchange_network(&mut self, network: AnyNetwork, origin: Origin) -> Result<()> {
         let strategy = self.step.replicas.strategy().cloned();
         check_stages(strategy.as_ref(), &network, &*self.files)?;
         check_slices(strategy.as_ref(), &network, &*self.files)?;
@@ -119,7 +119,7 @@ impl ModelState {
     ///
     /// # Errors
     /// SC0205, SC0411, and what the network itself finds.
-    pub(crate) fn ready_for(&mut self, data: Data<'_>, call: &str, origin: Origin) -> Result<()> {
+    pub fn ready_for(&mut self, data: Data<'_>, call: &str, origin: Origin) -> Result<()> {
         self.ready_for_part(data, call, origin, false)
     }
 
@@ -210,7 +210,7 @@ fn placed(
 }
 
 /// SC0411.
-pub(crate) fn does_not_fit(
+pub fn does_not_fit(
     state: &ModelState,
     given: Examples,
     (source, is_validation): (&str, bool),

@@ -12,7 +12,7 @@ use stratoscope_step::prepare::{Prepared, in_memory_only};
 ///
 /// # Errors
 /// What is wrong with the argument; SC0103 for a model without classes.
-pub(super) fn class_weights(
+pub fn class_weights(
     plan: &FitPlan<'_>,
     files: &dyn Files,
     data: &Prepared,

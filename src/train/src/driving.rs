@@ -19,7 +19,7 @@ impl RunState<'_> {
     /// # Errors
     /// What goes wrong in a step or between two epochs. A run of `start!` then stands before the step that was not made, also
     /// when a panic goes on.
-    pub(crate) fn drive(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
+    pub fn drive(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
         self.tell(lease.step.counters);
         self.observer.fit_started(&self.started);
         let state = &mut **lease;
@@ -77,7 +77,7 @@ impl RunState<'_> {
 
 impl Drive<'_, '_, '_> {
     /// Tells all hooks, in their order.
-    pub(super) fn tell(
+    pub(crate) fn tell(
         &mut self,
         moment: impl Fn(&mut dyn Hook, &mut LoopState<'_, '_, '_>) -> Result<()>,
     ) -> Result<()> {
@@ -87,7 +87,7 @@ impl Drive<'_, '_, '_> {
 
     /// Back on the host after an execution: the weights are checked, and the hooks hear of it, as Keras's callbacks of
     /// batches do once per execution.
-    pub(super) fn end_execution(&mut self) -> Result<()> {
+    pub(crate) fn end_execution(&mut self) -> Result<()> {
         match self.at.close_execution()? {
             Some(record) => self.tell(|hook, at| hook.execution_ended(at, &record)),
             None => Ok(()),
@@ -96,7 +96,7 @@ impl Drive<'_, '_, '_> {
 
     /// What follows when the loop is left. At the end of all epochs the model gets the weights that the run leaves; after an
     /// error the step is given up.
-    pub(super) fn leave(&mut self, outcome: Result<Pause>) -> Result<Pause> {
+    pub fn leave(&mut self, outcome: Result<Pause>) -> Result<Pause> {
         let pause = match outcome {
             Ok(pause) => pause,
             Err(problem) => {
@@ -116,7 +116,7 @@ impl Drive<'_, '_, '_> {
     }
 
     /// After an error or a panic: the step is not made. The state is made whole as far as that is possible.
-    pub(super) fn give_up_step(&mut self) {
+    pub(crate) fn give_up_step(&mut self) {
         self.at.run.is_damaged = self.at.is_updating;
         // The first error is the one to tell.
         let _ = self.tell(|hook, at| hook.step_given_up(at));
@@ -124,7 +124,7 @@ impl Drive<'_, '_, '_> {
     }
 
     /// Leaves the loop at its goal or after an interrupt.
-    pub(super) fn leave_if_asked(&mut self) -> Result<()> {
+    pub(crate) fn leave_if_asked(&mut self) -> Result<()> {
         if interrupt::requested() {
             return self.interrupt();
         }
@@ -135,7 +135,7 @@ impl Drive<'_, '_, '_> {
     }
 
     /// Leaves the loop; a step that has begun is not made.
-    pub(super) fn interrupt(&mut self) -> Result<()> {
+    pub fn interrupt(&mut self) -> Result<()> {
         self.at.pause = Some(Pause::Interrupted);
         self.tell(|hook, at| hook.step_given_up(at))
     }

@@ -12,15 +12,15 @@ use stratoscope_strategy::VariableRecord;
 
 use crate::batch_plan::{BatchChange, BatchPosition, StepPosition};
 use crate::checkpoint::Bits;
-use crate::handle::Run;
 use crate::loop_state::Pause;
+use crate::planned::{OneStep, WeightChange};
 use crate::run_state::{ComingBatch, RunState};
 use crate::state::ModelState;
-use crate::what_if::{OneStep, WeightChange};
 use stratoscope_diagnostics::problem;
 use stratoscope_optim::Clipping;
 use stratoscope_optim::schedule::{Schedule, short};
 use stratoscope_report::history::Edit;
+use stratoscope_step::changed::StepChange;
 
 /// Another learning rate: [`pin`], [`scale`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub fn scale(factor: f64) -> RateChange {
 /// A change as it is replayed and written to a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) enum Change {
+pub enum Change {
     PinRate(Bits),
     ScaleRate(Bits),
     Clip(Option<(Clip, Bits)>),
@@ -83,7 +83,7 @@ pub(crate) enum Change {
 /// A layer of the network, by the names of variables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Layer {
+pub struct Layer {
     /// `encoder layer 3`.
     pub name: String,
     /// Those of its variables that were trained before the run.
@@ -101,7 +101,7 @@ pub(crate) enum Clip {
 /// A change and the number of steps that were made before it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Dated {
+pub struct Dated {
     pub step: u64,
     pub change: Change,
 }
@@ -124,7 +124,7 @@ impl Dated {
     }
 
     /// Whether a run has it that is turned back to the moment after `step`.
-    pub(super) fn is_before(&self, step: u64) -> bool {
+    pub fn is_before(&self, step: u64) -> bool {
         self.step < step || (self.step == step && self.begins_an_epoch())
     }
 
@@ -139,7 +139,7 @@ impl Dated {
     }
 
     /// As the history lists it.
-    pub(crate) fn listed(&self) -> Edit {
+    pub fn listed(&self) -> Edit {
         let what = match &self.change {
             Change::PinRate(rate) => {
                 format!("learning rate {} from here on", short(f64::from(*rate)))
@@ -188,60 +188,9 @@ impl Clip {
     }
 }
 
-impl Run {
-    /// Sets the learning rate of the steps to come: `pin(1e-5)` or `scale(0.5)`. A number alone is pinned.
-    ///
-    /// # Errors
-    /// SC0103 for a number that is negative or not finite; SC0521 for a run that is finished; SC0121 in a callback.
-    pub fn set_learning_rate(&self, rate: impl Into<RateChange>) -> Result<Edit> {
-        self.edited(rate_change(rate.into())?)
-    }
-
-    /// Sets how the gradients of the steps to come are clipped: `Clipping::Global(1.0)`, `Clipping::None`.
-    ///
-    /// # Errors
-    /// SC0103 for a limit that is not above 0; SC0521 for a run that is finished; SC0121 in a callback.
-    pub fn set_clipping(&self, clipping: Clipping) -> Result<Edit> {
-        self.edited(clipping_change(clipping)?)
-    }
-
-    /// Freezes the variables whose names begin with this, from the coming step on. See `Model::freeze`.
-    ///
-    /// # Errors
-    /// SC0103 if no name begins with it; SC0111 if nothing would be left to train; SC0521 for a run that is finished;
-    /// SC0121 in a callback.
-    pub fn freeze(&self, prefix: &str) -> Result<Edit> {
-        self.edited(Change::Train(prefix.to_owned(), false))
-    }
-
-    /// Trains these variables again; see [`Self::freeze`].
-    ///
-    /// # Errors
-    /// As [`Self::freeze`].
-    pub fn unfreeze(&self, prefix: &str) -> Result<Edit> {
-        self.edited(Change::Train(prefix.to_owned(), true))
-    }
-
-    /// Leaves out the batch of the coming step, or its micro-batches. The dropout masks of later batches stay what they
-    /// would have been.
-    ///
-    /// # Errors
-    /// SC0103 if there are no more steps; SC0521 for a run that is finished; SC0121 in a callback.
-    pub fn skip_batch(&self) -> Result<Edit> {
-        self.with("skip_batch", |lease, run| {
-            let change = skip_change(run)?;
-            run.edit(lease, change)
-        })
-    }
-
-    pub(super) fn edited(&self, change: Change) -> Result<Edit> {
-        self.with("edit", |lease, run| run.edit(lease, change))
-    }
-}
-
 /// # Errors
-/// See [`Run::set_learning_rate`].
-pub(super) fn rate_change(rate: RateChange) -> Result<Change> {
+/// SC0103 for a rate that is negative or not finite.
+pub fn rate_change(rate: RateChange) -> Result<Change> {
     let (RateChange(NewRate::Pin(number)) | RateChange(NewRate::Scale(number))) = rate;
     if !(number.is_finite() && number >= 0.0) {
         return Err(bad("set_learning_rate", number, "a finite number ≥ 0"));
@@ -253,8 +202,8 @@ pub(super) fn rate_change(rate: RateChange) -> Result<Change> {
 }
 
 /// # Errors
-/// See [`Run::set_clipping`].
-pub(super) fn clipping_change(clipping: Clipping) -> Result<Change> {
+/// SC0103 for a limit that is not above 0.
+pub fn clipping_change(clipping: Clipping) -> Result<Change> {
     let clip = match clipping {
         Clipping::None => None,
         Clipping::PerTensor(limit) => Some((Clip::PerTensor, limit)),
@@ -268,8 +217,8 @@ pub(super) fn clipping_change(clipping: Clipping) -> Result<Change> {
 }
 
 /// # Errors
-/// See [`Run::skip_batch`].
-pub(super) fn skip_change(run: &RunState<'_>) -> Result<Change> {
+/// SC0103 if there are no more steps.
+pub fn skip_change(run: &RunState<'_>) -> Result<Change> {
     let Some(coming) = run.coming_batch() else {
         let expects = "a step that is not done yet, and all steps are done";
         return Err(bad("skip_batch", "…", expects));
@@ -278,7 +227,7 @@ pub(super) fn skip_change(run: &RunState<'_>) -> Result<Change> {
     Ok(Change::Skip(epoch, batch))
 }
 
-pub(super) fn bad(
+pub fn bad(
     call: &str,
     given: impl ToString,
     expects: &str,
@@ -303,7 +252,7 @@ impl RunState<'_> {
     ///
     /// # Errors
     /// SC0111 if nothing would be left to train, and those of [`Self::make`].
-    pub(crate) fn edit(&mut self, state: &mut ModelState, change: Change) -> Result<Edit> {
+    pub fn edit(&mut self, state: &mut ModelState, change: Change) -> Result<Edit> {
         if let Change::Train(prefix, false) = &change {
             check_rest(state, prefix)?;
         }
@@ -319,7 +268,7 @@ impl RunState<'_> {
     }
 
     /// Makes the changes of the run that this one goes on with. After an error that run can still be resumed.
-    pub(super) fn take_over(&mut self, state: &mut ModelState, edits: Vec<Dated>) -> Result<()> {
+    pub(crate) fn take_over(&mut self, state: &mut ModelState, edits: Vec<Dated>) -> Result<()> {
         let made = edits
             .iter()
             .try_for_each(|dated| self.make_held(state, &dated.change));
@@ -331,9 +280,14 @@ impl RunState<'_> {
         made
     }
 
+    /// Changes rows of the training data.
+    fn change_rows(&mut self, change: StepChange) {
+        Arc::make_mut(self.row_changes.get_or_insert_default()).add(change);
+    }
+
     /// Makes a change once more that the state of the model has already, as one that a snapshot holds: what is changed
     /// about the run. Of a frozen variable this is to no effect.
-    pub(crate) fn make_held(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
+    pub fn make_held(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
         match change {
             Change::Weights(_) => Ok(()),
             change => self.make(state, change),
@@ -341,7 +295,7 @@ impl RunState<'_> {
     }
 
     /// Makes a change, for the first time or once more. After an error nothing has changed.
-    pub(crate) fn make(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
+    pub fn make(&mut self, state: &mut ModelState, change: &Change) -> Result<()> {
         match change {
             Change::PinRate(rate) => {
                 let schedule = Schedule::Constant((*rate).into());
@@ -398,7 +352,7 @@ impl RunState<'_> {
 
     /// The settings and changes of a run that has made none but those before `step`: those are made, but for what a
     /// snapshot holds. Returns the changes that are dropped.
-    pub(crate) fn unmake_after(&mut self, step: u64) -> Vec<Edit> {
+    pub fn unmake_after(&mut self, step: u64) -> Vec<Edit> {
         let (kept, dropped) = std::mem::take(&mut self.edits)
             .into_iter()
             .partition(|dated: &Dated| dated.step < step || dated.is_needed_again(step));
@@ -414,7 +368,7 @@ impl RunState<'_> {
     }
 
     /// The first batch of the next optimizer step that is not left out. `None` when there are no more.
-    pub(crate) fn coming_batch(&self) -> Option<ComingBatch> {
+    pub fn coming_batch(&self) -> Option<ComingBatch> {
         let progress = &self.progress;
         if progress.stops || progress.history.stopped_early {
             return None;

@@ -49,7 +49,7 @@ use stratoscope_step::prepare::{Prepared, shard};
 ///
 /// # Errors
 /// See `Model::fit`.
-pub(crate) fn fit(
+pub fn fit(
     model: &SharedModel,
     data: Data<'_>,
     args: FitArgs<'_>,
@@ -86,7 +86,7 @@ pub(crate) fn fit(
 ///
 /// # Errors
 /// See `Model::start`.
-pub(crate) fn start(
+pub fn start(
     lease: &mut Lease<'_>,
     data: Data<'_>,
     mut plan: FitPlan<'static>,

@@ -54,17 +54,17 @@ impl Occupied {
     }
 
     /// Whether no run has the model.
-    pub(crate) fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         self.by().admit(Asking::Anyone)
     }
 
     /// From now on only the run that calls this may change the model.
-    pub(crate) fn reserve(&self) {
+    pub fn reserve(&self) {
         self.by().is_reserved = true;
     }
 
     /// The run is finished or dropped.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.by().is_reserved = false;
     }
 
@@ -90,7 +90,7 @@ impl Occupied {
 }
 
 /// SC0121.
-pub(crate) fn in_use(call: &str, holder: ModelHolder) -> Box<Diagnostic> {
+pub fn in_use(call: &str, holder: ModelHolder) -> Box<Diagnostic> {
     ModelInUse {
         call: call.to_owned(),
         holder,
@@ -103,7 +103,7 @@ impl SharedModel {
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run, and while a run has reserved the model.
-    pub(crate) fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState>> {
+    pub fn free_state(&self, call: &str) -> Result<MutexGuard<'_, ModelState>> {
         self.state_for(call, Asking::Anyone)
     }
 
@@ -122,7 +122,7 @@ impl SharedModel {
     ///
     /// # Errors
     /// As [`Self::free_state`].
-    pub(crate) fn lease(&self, call: &str) -> Result<Lease<'_>> {
+    pub fn lease(&self, call: &str) -> Result<Lease<'_>> {
         self.lease_for(call, Asking::Anyone)
     }
 
@@ -130,7 +130,7 @@ impl SharedModel {
     ///
     /// # Errors
     /// SC0121 in a callback of this model's own run.
-    pub(crate) fn lease_reserved(&self, call: &str) -> Result<Lease<'_>> {
+    pub fn lease_reserved(&self, call: &str) -> Result<Lease<'_>> {
         self.lease_for(call, Asking::ItsRun)
     }
 
@@ -145,7 +145,7 @@ impl SharedModel {
 }
 
 /// The state of a model as long as a call trains it.
-pub(crate) struct Lease<'m> {
+pub struct Lease<'m> {
     model: &'m SharedModel,
     /// `None` only while it is lent.
     state: Option<MutexGuard<'m, ModelState>>,
@@ -153,7 +153,7 @@ pub(crate) struct Lease<'m> {
 
 impl Lease<'_> {
     /// Calls what may read the model meanwhile. The state is back also when a panic of it goes on.
-    pub(crate) fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
+    pub fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
         if let Some(state) = &mut self.state {
             // Where this fails, so does the next step, which reports it.
             let _ = state.step.gather();

@@ -14,7 +14,7 @@ use crate::progress::Execution;
 use crate::run_state::RunState;
 use stratoscope_report::counters::Shape;
 use stratoscope_report::history::ExecutionRecord;
-use stratoscope_report::stop::Hit;
+use stratoscope_report::stop::{Hit, StopReason};
 use stratoscope_step::changed::StepChange;
 use stratoscope_step::failures::guarded;
 use stratoscope_step::finite::{NonFinite, first_non_finite, weights_are_finite};
@@ -23,7 +23,7 @@ use stratoscope_step::{Proposal, Proposed, StepRecorded};
 
 /// Where a call leaves the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub enum Goal {
     /// After this number of optimizer steps.
     Steps(u64),
     /// When the run has made this number of optimizer steps in all.
@@ -36,7 +36,7 @@ pub(crate) enum Goal {
 
 /// Why the loop was left.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Pause {
+pub enum Pause {
     /// The goal of the call is reached.
     Reached,
     /// The interrupt button, or [`interrupt::request`](stratoscope_arguments::context::interrupt::request).
@@ -45,6 +45,30 @@ pub(crate) enum Pause {
     Breakpoint(Box<Hit>),
     /// There are no more steps.
     Complete,
+}
+
+impl Goal {
+    /// The method that drives a run there.
+    pub fn call(self) -> &'static str {
+        match self {
+            Self::Steps(_) => "step",
+            Self::UntilStep(_) => "until",
+            Self::Epoch => "epoch",
+            Self::End => "finish",
+        }
+    }
+}
+
+impl Pause {
+    /// What the stop says of it.
+    pub fn reason(&self) -> StopReason {
+        match self {
+            Self::Reached => StopReason::Reached,
+            Self::Interrupted => StopReason::Interrupted,
+            Self::Breakpoint(hit) => StopReason::Breakpoint(hit.clone()),
+            Self::Complete => StopReason::Complete,
+        }
+    }
 }
 
 /// The model and the run while a call drives them. Hooks read and change it.
@@ -62,7 +86,7 @@ pub(crate) struct LoopState<'r, 'm, 'a> {
 }
 
 impl LoopState<'_, '_, '_> {
-    pub(super) fn is_reached(&self) -> bool {
+    pub(crate) fn is_reached(&self) -> bool {
         match self.goal {
             Goal::Steps(steps) => self.made >= steps,
             Goal::UntilStep(step) => self.lease.step.steps >= step,
@@ -71,24 +95,24 @@ impl LoopState<'_, '_, '_> {
     }
 
     /// Whether no other execution of the epoch follows: a pause has come, or a callback has ended the epoch.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_leaving(&self) -> bool {
         self.pause.is_some() || self.run.progress.stops
     }
 
     /// Whether the last batch of the epoch is done.
-    pub(super) fn is_epoch_over(&self) -> bool {
+    pub(crate) fn is_epoch_over(&self) -> bool {
         (self.run.progress).batches_are_over(self.run.batches_of_epoch())
     }
 
     /// The batches of the epoch that are not done. Tokens are padded to batches ahead, on a thread.
-    pub(super) fn batches_left(&self) -> Result<Prefetch<Result<Batch>>> {
+    pub(crate) fn batches_left(&self) -> Result<Prefetch<Result<Batch>>> {
         let progress = &self.run.progress;
         let left = (self.run.batch_plan).batches_from(progress.epoch, progress.batch)?;
         Ok(Prefetch::new(left, PREFETCHED))
     }
 
     /// The executions of these batches, as ranges of batches of the epoch.
-    pub(super) fn executions_left(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+    pub(crate) fn executions_left(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let progress = &self.run.progress;
         let shape = Shape {
             batches_per_epoch: self.run.batch_plan.batches(progress.epoch),
@@ -99,12 +123,12 @@ impl LoopState<'_, '_, '_> {
     }
 
     /// Begins an execution, unless a pause has left this one open.
-    pub(super) fn open_execution(&mut self, first: u64) {
+    pub(crate) fn open_execution(&mut self, first: u64) {
         let epoch = self.run.progress.epoch;
         (self.run.progress.execution).get_or_insert_with(|| Execution::new(epoch, first));
     }
 
-    pub(super) fn add_seconds(&mut self, passed: Duration) {
+    pub(crate) fn add_seconds(&mut self, passed: Duration) {
         if let Some(execution) = &mut self.run.progress.execution {
             execution.seconds += passed.as_secs_f64();
         }
@@ -112,18 +136,18 @@ impl LoopState<'_, '_, '_> {
 
     /// Whether a pause leaves the execution open, to go on with the run. `fit!` cannot know whether it goes on: its execution
     /// ends early, and counts as what it was.
-    pub(super) fn leaves_execution_open(&self, end: u64) -> bool {
+    pub(crate) fn leaves_execution_open(&self, end: u64) -> bool {
         let stays_open = self.run.pauses_between_steps && self.run.progress.batch < end;
         self.pause.is_some() && stays_open
     }
 
     /// The batches that make an optimizer step together with this one.
-    pub(super) fn group(&self, index: u64) -> Range<u64> {
+    pub fn group(&self, index: u64) -> Range<u64> {
         (self.run.batch_plan).group(self.run.progress.epoch, index)
     }
 
     /// Whether the user has left this step out.
-    pub(super) fn is_left_out(&self, group: &Range<u64>) -> bool {
+    pub(crate) fn is_left_out(&self, group: &Range<u64>) -> bool {
         let begin = BatchPosition {
             epoch: self.run.progress.epoch,
             batch: group.start,
@@ -133,7 +157,7 @@ impl LoopState<'_, '_, '_> {
 
     /// What the user has changed about the step of this batch is in force from here on. Returns the batch, with other labels
     /// and weights where it has any.
-    pub(super) fn changed<'b>(&mut self, group: &Range<u64>, batch: &'b Batch) -> Cow<'b, Batch> {
+    pub fn changed<'b>(&mut self, group: &Range<u64>, batch: &'b Batch) -> Cow<'b, Batch> {
         let run = &mut *self.run;
         let is_step_changed = !run.step_changes.is_empty() || run.settings.change.is_some();
         let are_rows_changed = run.row_changes.is_some() || run.without_row.is_some();
@@ -147,13 +171,13 @@ impl LoopState<'_, '_, '_> {
     }
 
     /// Goes past a batch. Later batches have the dropout masks that they would have had.
-    pub(super) fn leave_out(&mut self, index: u64) {
+    pub fn leave_out(&mut self, index: u64) {
         self.lease.step.batches += 1;
         self.run.progress.batch = index + 1;
     }
 
     /// How many examples of the step each replica sees.
-    pub(super) fn examples_by_replica(&self, group: &Range<u64>) -> Vec<usize> {
+    pub(crate) fn examples_by_replica(&self, group: &Range<u64>) -> Vec<usize> {
         self.run
             .shares(group.clone(), self.lease.step.replicas.len())
     }
@@ -162,7 +186,7 @@ impl LoopState<'_, '_, '_> {
     ///
     /// # Errors
     /// SC0505 for a loss that is not finite.
-    pub(super) fn record_loss(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<()> {
+    pub(crate) fn record_loss(&mut self, batch: &Batch, outputs: &BatchOutputs) -> Result<()> {
         let loss = loss_of(outputs);
         if !loss.is_finite() {
             let (step, progress) = (&self.lease.step, &self.run.progress);
@@ -181,7 +205,7 @@ impl LoopState<'_, '_, '_> {
     }
 
     /// A batch is done.
-    pub(super) fn count_batch(&mut self, index: u64) {
+    pub(crate) fn count_batch(&mut self, index: u64) {
         self.lease.step.batches += 1;
         self.lease.step.counters.batches += 1;
         if let Some(execution) = &mut self.run.progress.execution {
@@ -194,7 +218,7 @@ impl LoopState<'_, '_, '_> {
     ///
     /// # Errors
     /// SC0907 if a device fails.
-    pub(super) fn propose(&mut self, examples: &[usize]) -> Result<Proposed> {
+    pub(crate) fn propose(&mut self, examples: &[usize]) -> Result<Proposed> {
         let devices = self.lease.step.replicas.computing().to_vec();
         let (step, settings) = (&mut self.lease.step, &self.run.settings);
         guarded(&devices, false, || step.propose(settings, examples))
@@ -204,7 +228,7 @@ impl LoopState<'_, '_, '_> {
     ///
     /// # Errors
     /// SC0907 if a device fails.
-    pub(super) fn accept(&mut self, proposal: Proposal, is_last: bool) -> Result<StepRecorded> {
+    pub fn accept(&mut self, proposal: Proposal, is_last: bool) -> Result<StepRecorded> {
         let devices = self.lease.step.replicas.computing().to_vec();
         self.is_updating = true;
         let (step, settings) = (&mut self.lease.step, &self.run.settings);
@@ -216,7 +240,7 @@ impl LoopState<'_, '_, '_> {
     }
 
     /// SC0505 for a gradient.
-    pub(super) fn gradient_not_finite(
+    pub(crate) fn gradient_not_finite(
         &self,
         found: NonFinite,
         rate: f64,
@@ -230,7 +254,7 @@ impl LoopState<'_, '_, '_> {
     ///
     /// # Errors
     /// SC0505 for weights that are not finite.
-    pub(super) fn close_execution(&mut self) -> Result<Option<ExecutionRecord>> {
+    pub(crate) fn close_execution(&mut self) -> Result<Option<ExecutionRecord>> {
         let (step, progress) = (&mut self.lease.step, &mut self.run.progress);
         let Some(execution) = progress.execution.take().filter(|it| it.batches > 0) else {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! The median of numbers: of losses for [`spike`](super::breakpoints::spike), of durations for the pace of a run.
 
 /// The number in the middle, or the mean of the two there; `None` of no numbers.
-pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;

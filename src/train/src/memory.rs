@@ -29,12 +29,7 @@ const WORTH_MENTIONING: f64 = 0.25;
 ///
 /// # Errors
 /// Either, where it is denied.
-pub(crate) fn check(
-    state: &ModelState,
-    batch_size: usize,
-    length: usize,
-    recompute: bool,
-) -> Result<()> {
+pub fn check(state: &ModelState, batch_size: usize, length: usize, recompute: bool) -> Result<()> {
     let plan = plan(state, batch_size, length);
     let cheaper = plan.recomputed().filter(|_| !recompute);
     let plan = match recompute {
@@ -86,7 +81,7 @@ pub(crate) struct AtOnce {
 
 impl AtOnce {
     /// What it needs.
-    pub(crate) fn plan(self, state: &ModelState) -> MemoryPlan {
+    pub fn plan(self, state: &ModelState) -> MemoryPlan {
         let plan = plan(state, self.examples, self.length);
         let plan = match self.recompute {
             true => plan.recomputed().unwrap_or(plan),
@@ -155,7 +150,7 @@ pub(crate) fn are_copies(state: &ModelState) -> bool {
 }
 
 /// What a run with batches of `batch_size` examples of `length` tokens needs, on all replicas.
-pub(crate) fn plan(state: &ModelState, batch_size: usize, length: usize) -> MemoryPlan {
+pub fn plan(state: &ModelState, batch_size: usize, length: usize) -> MemoryPlan {
     let replicas = state.step.replicas.len();
     let share = batch_size.div_ceil(replicas);
     // Layers whose weights are gathered for each direction are computed once more.

@@ -28,7 +28,7 @@ use stratoscope_step::forward::BatchOutputs;
 
 impl RunState<'_> {
     /// The most examples of a batch that are computed at once. In a pipeline they are a micro-batch.
-    pub(crate) fn part_size(&self) -> usize {
+    pub fn part_size(&self) -> usize {
         let all = self.batch_plan.batch_size();
         let all = self.micro_batches.map_or(all, |count| all.div_ceil(count));
         self.part.map_or(all, |part| part.min(all)).max(1)
@@ -62,7 +62,7 @@ impl RunState<'_> {
 }
 
 /// Gives back what GPUs hold for tensors to come.
-pub(super) fn free_memory(devices: &[LogicalDevice]) {
+pub fn free_memory(devices: &[LogicalDevice]) {
     for device in devices {
         if device.backend != BackendKind::Flex {
             device.burn.memory_cleanup();
@@ -76,7 +76,7 @@ impl Drive<'_, '_, '_> {
     ///
     /// # Errors
     /// SC0505 for a loss that is not finite; SC0607, SC0709, SC0710 and SC0907 if a device fails.
-    pub(super) fn forward_backward(&mut self, batch: &Batch, examples: &[usize]) -> Result<bool> {
+    pub fn forward_backward(&mut self, batch: &Batch, examples: &[usize]) -> Result<bool> {
         let run = &self.at.run;
         let first = run.first_mask(self.at.lease.step.batches);
         let stop = interrupt::after_patience();
@@ -158,7 +158,7 @@ impl Drive<'_, '_, '_> {
     ///
     /// # Errors
     /// The problem itself where that cannot help, and SC0608 where it is denied.
-    pub(super) fn divide(&mut self, problem: Box<Diagnostic>) -> Result<()> {
+    pub(crate) fn divide(&mut self, problem: Box<Diagnostic>) -> Result<()> {
         // The negatives of an example would be those of its part.
         let is_whole = self.at.run.settings.loss.needs_several();
         if !self.hooks.undo.is_in_step() || self.at.is_updating || is_whole {

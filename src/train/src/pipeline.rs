@@ -10,7 +10,7 @@ use stratoscope_arguments::context::warnings::notice;
 use stratoscope_report::pipeline::{PipelineReport, StageRow};
 
 /// Micro-batches of a batch, where the model is under a pipeline.
-pub(crate) fn micro_batches(state: &ModelState) -> Option<usize> {
+pub fn micro_batches(state: &ModelState) -> Option<usize> {
     let strategy = state.step.replicas.strategy()?;
     strategy.pipeline().map(|it| it.micro_batches)
 }
@@ -19,11 +19,7 @@ pub(crate) fn micro_batches(state: &ModelState) -> Option<usize> {
 ///
 /// # Errors
 /// SC0622 where they cannot.
-pub(crate) fn check_batch_size(
-    micro_batches: Option<usize>,
-    batch_size: usize,
-    call: &str,
-) -> Result<()> {
+pub fn check_batch_size(micro_batches: Option<usize>, batch_size: usize, call: &str) -> Result<()> {
     let Some(micro_batches) = micro_batches else {
         return Ok(());
     };
@@ -42,7 +38,7 @@ pub(crate) fn check_batch_size(
 ///
 /// # Errors
 /// SC0622 for a batch that cannot be cut in micro-batches; a warning where it is denied.
-pub(crate) fn check(state: &ModelState, batch_size: usize) -> Result<()> {
+pub fn check(state: &ModelState, batch_size: usize) -> Result<()> {
     check_batch_size(micro_batches(state), batch_size, "fit")?;
     let replicas = &state.step.replicas;
     let settings = replicas.strategy().and_then(|it| it.pipeline());
@@ -70,7 +66,7 @@ pub(crate) fn check(state: &ModelState, batch_size: usize) -> Result<()> {
 }
 
 /// The stages of a model under a pipeline, with what they did in its last step.
-pub(crate) fn report(state: &ModelState) -> Option<PipelineReport> {
+pub fn report(state: &ModelState) -> Option<PipelineReport> {
     let replicas = &state.step.replicas;
     let strategy = replicas.strategy()?;
     let (settings, stages) = (strategy.pipeline()?, replicas.stages()?);

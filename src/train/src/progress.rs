@@ -63,7 +63,7 @@ pub(crate) struct BestEpoch {
 }
 
 impl Progress {
-    pub(crate) fn new(devices: String, epoch: u64) -> Self {
+    pub fn new(devices: String, epoch: u64) -> Self {
         Self {
             epoch,
             batch: 0,
@@ -117,7 +117,7 @@ impl Progress {
     }
 
     /// Where the run is, for SC0505.
-    pub(crate) fn moment(&self, step: u64, rate: f64, rows: &[usize]) -> Moment {
+    pub fn moment(&self, step: u64, rate: f64, rows: &[usize]) -> Moment {
         Moment {
             step,
             epoch: self.epoch,
@@ -131,7 +131,7 @@ impl Progress {
     /// Whether the epoch is the best so far: its `value` is lower by more than `min_delta`. Nothing is compared where it
     /// has none. With `keep` its weights are remembered: the tensors are shared until the next update, which then writes
     /// new ones.
-    pub(crate) fn compare(
+    pub fn compare(
         &mut self,
         state: &ModelState,
         value: Option<f64>,
@@ -174,7 +174,7 @@ pub(crate) struct Execution {
 }
 
 impl Execution {
-    pub(crate) fn new(epoch: u64, first_batch: u64) -> Self {
+    pub fn new(epoch: u64, first_batch: u64) -> Self {
         Self {
             epoch,
             first_batch,
@@ -189,7 +189,7 @@ impl Execution {
         self.is_doubtful |= !step.are_weights_finite;
     }
 
-    pub(crate) fn finished(self, step: u64, next_rate: f64) -> ExecutionRecord {
+    pub fn finished(self, step: u64, next_rate: f64) -> ExecutionRecord {
         ExecutionRecord {
             epoch: self.epoch,
             first_batch: self.first_batch,
@@ -216,7 +216,7 @@ pub(crate) struct SavedRun {
 
 impl SavedRun {
     /// SC0103 unless the run can go on with this.
-    pub(crate) fn check(&self, signature: &Signature) -> Result<()> {
+    pub fn check(&self, signature: &Signature) -> Result<()> {
         if self.signature == *signature {
             return Ok(());
         }
@@ -268,7 +268,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    pub(crate) fn of(
+    pub fn of(
         plan: &FitPlan<'_>,
         data: &Prepared,
         shape: &Shape,
@@ -299,7 +299,7 @@ pub(crate) struct DataChecksums {
     pub all: Checksum,
 }
 
-pub(crate) fn checksums(data: &Split) -> DataChecksums {
+pub fn checksums(data: &Split) -> DataChecksums {
     match data {
         Split::Held(encoded) => of_tokens(encoded),
         Split::Streamed(stream) => {

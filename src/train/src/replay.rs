@@ -13,7 +13,7 @@ impl RunState<'static> {
     /// checkpoints of them exist; no condition stops a replay. All of that is put back, whatever happens.
     ///
     /// A panic of `work` is returned: the caller lets it go on when its own things are put back.
-    pub(super) fn replaying<T>(
+    pub fn replaying<T>(
         &mut self,
         lease: &mut Lease<'_>,
         work: impl FnOnce(&mut Lease<'_>, &mut Self) -> T,

@@ -1,7 +1,7 @@
 //! [`RunState`]: all of a run but the model's own state.
 //!
 //! It borrows nothing of the model: each call leases the model's state, runs the loop of `training_loop` and gives it back. A
-//! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` ([`Run`](super::handle::Run)) as often
+//! run of `fit!` is driven once, to its end or to an interrupt; one of `start!` (`Run` of the crate `run`) as often
 //! as its user likes. With `'a = 'static` it outlives the cell that made it.
 
 use std::collections::{HashMap, HashSet};
@@ -23,14 +23,14 @@ use crate::progress::{Progress, SavedRun, Signature};
 use crate::state::ModelState;
 use stratoscope_report::counters::{Counters, Shape};
 use stratoscope_report::history::{History, RequestRecord};
-use stratoscope_report::run_report::ForkOf;
+use stratoscope_report::run_report::{ForkOf, Position};
 use stratoscope_report::stop::Stop;
 use stratoscope_step::StepSettings;
 use stratoscope_step::changed::StepChange;
 use stratoscope_step::prepare::Prepared;
 
 /// All of a run but the model's own state.
-pub(crate) struct RunState<'a> {
+pub struct RunState<'a> {
     /// Distinguishes the runs of a context.
     pub number: u64,
     pub plan: FitPlan<'a>,
@@ -83,7 +83,7 @@ pub(crate) struct RunState<'a> {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// No call has driven it yet: the callbacks have not heard of it.
     Fresh,
     Going,
@@ -99,7 +99,7 @@ pub(crate) struct ComingBatch {
 }
 
 /// The batches of the optimizer step that comes next, and what numbers its dropout masks.
-pub(crate) struct ComingStep {
+pub struct ComingStep {
     /// The first one's number in the run: that of its dropout masks. The others follow.
     pub number: u64,
     /// One, or with `gradient_accumulation_steps` several; those that are computed in parts are several each.
@@ -110,12 +110,12 @@ pub(crate) struct ComingStep {
 
 impl RunState<'_> {
     /// What a fork is called; empty for another run.
-    pub(crate) fn label(&self) -> &str {
+    pub fn label(&self) -> &str {
         self.fork_of.as_ref().map_or("", |fork| &fork.label)
     }
 
     /// Whether there are no more steps.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.progress.epoch >= self.plan.epochs || self.progress.history.stopped_early
     }
 
@@ -133,12 +133,12 @@ impl RunState<'_> {
     }
 
     /// What it counts from a batch to its end.
-    pub(crate) fn rest(&self, from: BatchPosition) -> Counters {
+    pub fn rest(&self, from: BatchPosition) -> Counters {
         (self.batch_plan).rest(from, self.plan.epochs, &self.shape)
     }
 
     /// How many examples each replica sees in these batches of the epoch.
-    pub(crate) fn shares(&self, batches: Range<u64>, replicas: usize) -> Vec<usize> {
+    pub fn shares(&self, batches: Range<u64>, replicas: usize) -> Vec<usize> {
         let epoch = self.progress.epoch;
         if let Some(shares) = self.batch_plan.shares(epoch, batches.clone()) {
             return shares;
@@ -155,7 +155,7 @@ impl RunState<'_> {
     }
 
     /// What the next optimizer step computes with; `None` when there are no more.
-    pub(crate) fn coming_step(&self, state: &ModelState) -> Result<Option<ComingStep>> {
+    pub fn coming_step(&self, state: &ModelState) -> Result<Option<ComingStep>> {
         let Some(ComingBatch { position, left_out }) = self.coming_batch() else {
             return Ok(None);
         };
@@ -186,7 +186,7 @@ impl RunState<'_> {
     }
 
     /// A look at the model before a step of this run, which is only read.
-    pub(crate) fn inspection<'i>(
+    pub fn inspection<'i>(
         &'i self,
         model: &'i ModelState,
         coming: &'i ComingStep,
@@ -201,7 +201,7 @@ impl RunState<'_> {
     }
 
     /// What was measured so far.
-    pub(crate) fn history(&self, state: &ModelState) -> History {
+    pub fn history(&self, state: &ModelState) -> History {
         let mut history = self.progress.history.clone();
         history.counters = state.step.counters;
         history.requests.clone_from(&self.requests);
@@ -210,11 +210,7 @@ impl RunState<'_> {
 
     /// The end of the run, whatever it was: replicas are equal again. Where it was interrupted the model keeps what a
     /// run with `resume` needs to go on.
-    pub(crate) fn end(
-        &mut self,
-        state: &mut ModelState,
-        outcome: Result<Pause>,
-    ) -> Result<History> {
+    pub fn end(&mut self, state: &mut ModelState, outcome: Result<Pause>) -> Result<History> {
         self.phase = Phase::Over;
         self.release_all(state);
         let is_interrupted = matches!(&outcome, Ok(pause) if *pause != Pause::Complete);
@@ -246,5 +242,24 @@ impl RunState<'_> {
         }
         state.enter_in_ledger();
         Ok(history)
+    }
+}
+
+/// Where a run stands.
+pub fn position(state: &ModelState, run: &RunState<'_>) -> Position {
+    let progress = &run.progress;
+    let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
+    let batches = run.batch_plan.batches(epoch);
+    Position {
+        step: state.step.steps,
+        steps: run.settings.span.steps(),
+        epoch,
+        epochs: run.plan.epochs,
+        batch: match progress.epoch >= run.plan.epochs {
+            true => batches,
+            false => progress.batch,
+        },
+        batches,
+        learning_rate: state.step.rate(&run.settings),
     }
 }

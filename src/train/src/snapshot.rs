@@ -12,7 +12,7 @@ use stratoscope_step::{SavedStep, StepState};
 
 /// A run between two optimizer steps. A clone shares its tensors.
 #[derive(Clone)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     pub state: SavedStep,
     pub progress: Progress,
     /// The changes of the run that were made before.
@@ -21,7 +21,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The state of this moment.
-    pub(crate) fn of(step: &StepState, progress: &Progress, edits: usize) -> Self {
+    pub fn of(step: &StepState, progress: &Progress, edits: usize) -> Self {
         Self {
             state: step.saved(),
             progress: progress.clone(),
@@ -33,14 +33,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// SC0915 for the snapshot of another model.
-    pub(crate) fn restore(&self, step: &mut StepState, progress: &mut Progress) -> Result<()> {
+    pub fn restore(&self, step: &mut StepState, progress: &mut Progress) -> Result<()> {
         step.restore(&self.state)?;
         progress.clone_from(&self.progress);
         Ok(())
     }
 
     /// The memory that it takes, at most.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let history = &self.progress.history;
         let records = history.steps.len() * size_of::<StepRecord>()
             + history.executions.len() * size_of::<ExecutionRecord>()

@@ -24,16 +24,16 @@ use stratoscope_step::workers::bytes_sent;
 use stratoscope_step::{StepSettings, StepState};
 
 /// What the handles of a model share.
-pub(crate) struct SharedModel {
+pub struct SharedModel {
     /// By which an optimizer knows the model that it belongs to.
     pub identity: Arc<()>,
     state: Mutex<ModelState>,
     /// The run that has or lends the state.
-    pub(crate) occupied: Occupied,
+    pub occupied: Occupied,
 }
 
 impl SharedModel {
-    pub(crate) fn new(state: ModelState) -> Self {
+    pub fn new(state: ModelState) -> Self {
         Self {
             identity: Arc::new(()),
             state: Mutex::new(state),
@@ -42,13 +42,13 @@ impl SharedModel {
     }
 
     /// The state, to be read: a run lends it to its callbacks.
-    pub(crate) fn state(&self) -> MutexGuard<'_, ModelState> {
+    pub fn state(&self) -> MutexGuard<'_, ModelState> {
         // A panic inside a call leaves the state whole: what it was about to change is replaced last.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, unless a call has it.
-    pub(crate) fn try_state(&self) -> Option<MutexGuard<'_, ModelState>> {
+    pub fn try_state(&self) -> Option<MutexGuard<'_, ModelState>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -58,7 +58,7 @@ impl SharedModel {
 }
 
 /// Everything about a model that changes. One call at a time has it.
-pub(crate) struct ModelState {
+pub struct ModelState {
     /// Weights, moments, and what an optimizer step works on.
     pub step: StepState,
     pub files: Box<dyn Files>,
@@ -87,7 +87,7 @@ impl ModelState {
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
-    pub(crate) fn settled(&self) -> Result<Settled<'_>> {
+    pub fn settled(&self) -> Result<Settled<'_>> {
         let (replicas, local) = (&self.step.replicas, &self.step.local);
         match local.steps {
             0 => Ok(Settled::AsTheyAre(replicas)),
@@ -98,7 +98,7 @@ impl ModelState {
     }
 
     /// Freezes variables, or trains them.
-    pub(crate) fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
+    pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
         self.step.replicas.set_trainable(params, trainable);
         let records = self.step.replicas.records().iter();
         let chosen = records.filter(|record| params.contains(&record.param));
@@ -110,7 +110,7 @@ impl ModelState {
     }
 
     /// A step was made, here or before what was read.
-    pub(crate) fn has_stepped(&mut self) {
+    pub fn has_stepped(&mut self) {
         self.has_learned = true;
         self.keep_unfrozen();
     }
@@ -123,7 +123,7 @@ impl ModelState {
         }
     }
 
-    pub(crate) fn placement(&mut self) -> Result<PlacementReport> {
+    pub fn placement(&mut self) -> Result<PlacementReport> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
         if self.step.takes_workers(&*self.files).is_ok() {
@@ -211,7 +211,7 @@ impl ModelState {
 
     /// What each worker process sends, in words, where there are several: gradients at each step, to the last worker and
     /// around to all; or with local SGD from time to time the weights, and what optimizers keep to the chief.
-    pub(crate) fn sent_by_workers(&self) -> Option<String> {
+    pub fn sent_by_workers(&self) -> Option<String> {
         let strategy = self.step.replicas.strategy()?;
         let workers = strategy.team().map(|team| team.size() as u64);
         let workers = workers.filter(|&workers| workers > 1)?;
@@ -233,7 +233,7 @@ impl ModelState {
     }
 
     /// The variables that training changes.
-    pub(crate) fn trainable(&self) -> impl Iterator<Item = &VariableRecord> {
+    pub fn trainable(&self) -> impl Iterator<Item = &VariableRecord> {
         self.step
             .replicas
             .records()
@@ -242,7 +242,7 @@ impl ModelState {
     }
 
     /// What weights and an optimizer's slots hold in memory, on all replicas.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let weights: u64 = self
             .step
             .replicas
@@ -260,12 +260,12 @@ impl ModelState {
     }
 
     /// Records in the list of models what this one holds now.
-    pub(crate) fn enter_in_ledger(&self) {
+    pub fn enter_in_ledger(&self) {
         self.ledger
             .set(self.bytes(), self.step.replicas.computing());
     }
 
-    pub(crate) fn num_parameters(&self) -> usize {
+    pub fn num_parameters(&self) -> usize {
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
         self.step
             .replicas
@@ -295,7 +295,7 @@ impl ModelState {
     }
 
     /// Replicas and devices in words.
-    pub(crate) fn devices_in_words(&self) -> String {
+    pub fn devices_in_words(&self) -> String {
         match self.step.replicas.strategy() {
             Some(strategy) => format!("{}, {}", strategy.name(), strategy.devices_in_words()),
             None => match self.step.replicas.devices().first() {
@@ -306,21 +306,21 @@ impl ModelState {
     }
 
     /// Variables that are frozen.
-    pub(crate) fn frozen(&self) -> HashSet<ParamId> {
+    pub fn frozen(&self) -> HashSet<ParamId> {
         let records = self.step.replicas.records().iter();
         let frozen = records.filter(|record| !record.trainable);
         frozen.map(|record| record.param).collect()
     }
 
     /// The part of the names that the variables of the head share.
-    pub(crate) fn head(&self) -> Option<String> {
+    pub fn head(&self) -> Option<String> {
         let last = self.step.replicas.records().last()?;
         let head = last.name.split('.').next()?;
         (!self.files.label_names().is_empty()).then(|| head.to_owned())
     }
 
     /// Where the number of the head's outputs was written.
-    pub(crate) fn head_written(&self) -> HeadWritten {
+    pub fn head_written(&self) -> HeadWritten {
         let (cell, line) = (self.made.cell, self.made.line);
         let is_here = cell.is_some() && cell == origin::current_cell();
         HeadWritten {
@@ -341,7 +341,7 @@ impl ModelState {
     }
 
     /// The weights were changed by another call: an interrupted local SGD run goes on from these.
-    pub(crate) fn forget_unaveraged(&mut self) {
+    pub fn forget_unaveraged(&mut self) {
         if let Some(saved) = &mut self.saved_run {
             saved.replicas = None;
         }
@@ -352,7 +352,7 @@ impl ModelState {
     /// # Errors
     /// SC0112 for a model that was not compiled, SC0113 without a loss, SC0103 for a rate of variables that a model, whose
     /// variables were made after `compile!`, has not got.
-    pub(crate) fn step_settings(&self, call: &str) -> Result<StepSettings> {
+    pub fn step_settings(&self, call: &str) -> Result<StepSettings> {
         let compiled = self.compiled_for(call)?;
         if self.is_built() {
             let parameters = self.step.replicas.first().parameters();
@@ -383,7 +383,7 @@ impl ModelState {
     ///
     /// # Errors
     /// SC0112 for a model that was not compiled.
-    pub(crate) fn compiled_for(&self, call: &str) -> Result<&Arc<Compiled>> {
+    pub fn compiled_for(&self, call: &str) -> Result<&Arc<Compiled>> {
         let call = call.to_owned();
         self.compiled
             .as_ref()

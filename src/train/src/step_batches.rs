@@ -13,7 +13,7 @@ use stratoscope_data::{Batch, Labels, TokenLabels};
 use stratoscope_diagnostics::Result;
 
 /// The same batches, those of a step with one weight for all of their tokens.
-pub(super) struct StepBatches<I> {
+pub(crate) struct StepBatches<I> {
     /// From the first batch of a step on.
     batches: I,
     /// Batches of a step.
@@ -23,7 +23,7 @@ pub(super) struct StepBatches<I> {
 }
 
 impl<I> StepBatches<I> {
-    pub(super) fn new(batches: I, accumulation: usize) -> Self {
+    pub fn new(batches: I, accumulation: usize) -> Self {
         Self {
             batches,
             accumulation: accumulation.max(1),

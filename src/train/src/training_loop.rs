@@ -32,7 +32,7 @@ pub(crate) struct Drive<'r, 'm, 'a> {
 
 impl Drive<'_, '_, '_> {
     /// Epoch after epoch, until the goal is reached or a pause comes.
-    pub(crate) fn epochs(&mut self) -> Result<Pause> {
+    pub fn epochs(&mut self) -> Result<Pause> {
         while !self.at.run.is_complete() {
             if self.at.is_reached() {
                 return Ok(Pause::Reached);

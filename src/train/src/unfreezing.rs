@@ -13,7 +13,7 @@ use stratoscope_diagnostics::problem;
 use stratoscope_optim::depths;
 
 /// SC0103 for a model without encoder layers, SC0111 for one whose head is frozen: nothing would be trained at first.
-pub(super) fn check(state: &ModelState, every: Option<u64>) -> Result<()> {
+pub fn check(state: &ModelState, every: Option<u64>) -> Result<()> {
     if every.is_none() || !state.is_built() {
         return Ok(());
     }
@@ -57,7 +57,7 @@ fn layers(state: &ModelState) -> Vec<Layer> {
 
 impl ModelState {
     /// Freezes the variables of these layers, or trains them.
-    pub(super) fn train_layers(&mut self, layers: &[Layer], trainable: bool) {
+    pub(crate) fn train_layers(&mut self, layers: &[Layer], trainable: bool) {
         let names = layers.iter().flat_map(|layer| &layer.variables);
         let names: HashSet<&str> = names.map(String::as_str).collect();
         let records = self.step.replicas.records().iter();
@@ -70,7 +70,7 @@ impl ModelState {
 impl RunState<'_> {
     /// What an epoch begins with: all below the head is frozen, but for a layer for every so many epochs that are over. Of
     /// changes that are made already nothing is made again.
-    pub(super) fn unfreeze(&mut self, state: &mut ModelState) -> Result<()> {
+    pub fn unfreeze(&mut self, state: &mut ModelState) -> Result<()> {
         let Some(every) = self.plan.unfreezes_every else {
             return Ok(());
         };
@@ -93,7 +93,7 @@ impl RunState<'_> {
     }
 
     /// Trains all that the run has frozen, at its end. What a run with `resume` makes again are its changes.
-    pub(super) fn release_all(&self, state: &mut ModelState) {
+    pub(crate) fn release_all(&self, state: &mut ModelState) {
         if let Some(layers) = self.held_layers() {
             state.train_layers(layers, true);
         }

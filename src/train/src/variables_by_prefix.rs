@@ -15,7 +15,7 @@ impl ModelState {
     ///
     /// # Errors
     /// SC0103 if there are none.
-    pub(crate) fn variables_below(&self, prefix: &str, call: &str) -> Result<HashSet<ParamId>> {
+    pub fn variables_below(&self, prefix: &str, call: &str) -> Result<HashSet<ParamId>> {
         let records = self.step.replicas.records();
         let chosen: HashSet<ParamId> = records
             .iter()

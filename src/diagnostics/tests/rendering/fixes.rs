@@ -331,6 +331,7 @@ fn known() -> BTreeSet<String> {
         "explain",
         "audit",
         "models",
+        "run",
         "train",
         "inspect",
         "step",

@@ -13,9 +13,10 @@ use std::sync::OnceLock;
 use stratoscope_compile::facade;
 
 /// The crates whose types cells have.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "stratoscope",
     "models",
+    "run",
     "train",
     "inspect",
     "step",

@@ -19,8 +19,8 @@ pub use crate::report::held::Held;
 use crate::report::held::Look;
 use crate::report::history::{EpochRecord, ExecutionRecord, History, StepRecord};
 use stratoscope_network::Network;
+use stratoscope_run::handle::Run;
 use stratoscope_step::gradients::Gradients;
-use stratoscope_train::handle::Run;
 use stratoscope_train::state::ModelState;
 
 /// What the value holds, where its type is known.

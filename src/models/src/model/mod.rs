@@ -48,9 +48,9 @@ use stratoscope_arguments::context::ledger::Ledger;
 use stratoscope_arguments::context::mixed_precision::Policy;
 use stratoscope_arguments::context::warnings::notice;
 use stratoscope_network::{AnyNetwork, Files, Network, Task, check_slices, check_stages};
+use stratoscope_run::handle::Run;
 use stratoscope_step::StepState;
 use stratoscope_step::gradients::ByHand;
-use stratoscope_train::handle::Run;
 use stratoscope_train::state::{ModelState, SharedModel};
 
 /// A network with a copy on every replica, its tokenizer and labels, and how it is trained. Where the type of the network is

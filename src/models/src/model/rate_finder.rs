@@ -21,8 +21,8 @@ use stratoscope_arguments::context::events::Observer;
 use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_arguments::count::{Count, IntoCount};
 use stratoscope_arguments::{Compiled, FitArgs};
-use stratoscope_train::fork::copy_without_run;
-use stratoscope_train::handle::Run;
+use stratoscope_run::fork::copy_without_run;
+use stratoscope_run::handle::Run;
 use stratoscope_train::state::SharedModel;
 
 const CALL: &str = "find_learning_rate";

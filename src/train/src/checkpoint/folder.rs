@@ -34,7 +34,7 @@ const MOST_ENTRIES: usize = 10_000;
 
 /// A checkpoint on disk whose manifest is sound.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub struct Found {
     pub path: PathBuf,
     pub body: Body,
 }
@@ -191,7 +191,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// The checkpoints of a folder by age, the newest first, and what looks like one and is not. A folder that is itself a
 /// checkpoint has one.
-pub(crate) fn list(folder: &Path) -> io::Result<(Vec<Found>, Vec<Unusable>)> {
+pub fn list(folder: &Path) -> io::Result<(Vec<Found>, Vec<Unusable>)> {
     let paths = match folder.join(MANIFEST).exists() {
         true => vec![folder.to_owned()],
         false => entries(folder)?,

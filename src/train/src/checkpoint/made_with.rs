@@ -12,7 +12,7 @@ use stratoscope_step::StepSettings;
 use stratoscope_step::prepare::Prepared;
 
 /// A difference: the name, and its value in the checkpoint and now.
-pub(crate) type Difference = (String, String, String);
+pub type Difference = (String, String, String);
 
 const TRAINING: [&str; 2] = ["training data", "training targets"];
 const VALIDATION: [&str; 2] = ["validation data", "validation targets"];
@@ -23,7 +23,7 @@ const ADAPTERS: &str = "adapters";
 const SAID_LATER: [&str; 4] = [TRAINING[1], VALIDATION[1], MASKING, ADAPTERS];
 
 /// Names and values. Numbers are written to the last bit.
-pub(crate) fn made_with(
+pub fn made_with(
     state: &ModelState,
     plan: &FitPlan<'_>,
     settings: &StepSettings,
@@ -148,7 +148,7 @@ fn strategy(state: &ModelState) -> String {
 
 /// What differs: names that only one of them has, and values that are not the same. What the version that wrote a checkpoint
 /// did not say is no difference.
-pub(crate) fn differences(saved: &[(String, String)], now: &[(String, String)]) -> Vec<Difference> {
+pub fn differences(saved: &[(String, String)], now: &[(String, String)]) -> Vec<Difference> {
     let value = |list: &[(String, String)], name: &str| {
         let found = list.iter().find(|(known, _)| known == name);
         found.map_or_else(|| "nothing".to_owned(), |(_, value)| value.clone())

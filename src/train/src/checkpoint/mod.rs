@@ -40,7 +40,7 @@ use stratoscope_step::{SavedStep, StepSettings};
 
 pub(crate) use self::check::check_checkpoint;
 pub(crate) use self::format::Bits;
-pub(crate) use self::made_with::made_with;
+pub use self::made_with::made_with;
 
 /// The state and the progress that a checkpoint holds, or the file that does not fit and why.
 type Converted = std::result::Result<(SavedStep, Progress), (&'static str, Refused)>;
@@ -64,7 +64,7 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     /// For a run that stands after `step` steps. `run`: what an earlier process called it.
-    pub(crate) fn new(
+    pub fn new(
         folder: PathBuf,
         every: u64,
         keep_last: usize,
@@ -93,12 +93,12 @@ impl Checkpoints {
     }
 
     /// The run was turned back to this step: what was written of later ones is another future.
-    pub(crate) fn turned_back(&mut self, step: u64) {
+    pub fn turned_back(&mut self, step: u64) {
         self.latest = self.latest.min(step);
     }
 
     /// The path of the newest complete one.
-    pub(crate) fn newest(&self) -> Option<String> {
+    pub fn newest(&self) -> Option<String> {
         let (_, path) = self.newest.as_ref()?;
         Some(path.display().to_string())
     }
@@ -114,7 +114,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// SC0525, where it is denied.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         snapshot: &Snapshot,
         state: &ModelState,
@@ -143,7 +143,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// SC0525, where it is denied.
-    pub(crate) fn stop(&mut self, step: u64, reason: String) -> Result<()> {
+    pub fn stop(&mut self, step: u64, reason: String) -> Result<()> {
         self.stopped = true;
         let rule = CheckpointsStopped {
             folder: self.folder.display().to_string(),
@@ -228,7 +228,7 @@ fn layout<'a>(state: &'a ModelState, settings: &StepSettings) -> Layout<'a> {
 }
 
 /// A run as it was written.
-pub(crate) struct Resumed {
+pub struct Resumed {
     pub state: SavedStep,
     pub progress: Progress,
     /// What the process that began the run called it.
@@ -238,7 +238,7 @@ pub(crate) struct Resumed {
 }
 
 /// What a run is made with that is to go on.
-pub(crate) struct Resuming<'a> {
+pub struct Resuming<'a> {
     /// The model, compiled and with its variables.
     pub state: &'a ModelState,
     pub settings: &'a StepSettings,
@@ -290,7 +290,7 @@ impl Resuming<'_> {
 
     /// The earliest or the latest complete one that this run has written after at most so many steps, in its folder. One
     /// that does not belong to what the run has become since, or is damaged, is passed over.
-    pub(crate) fn until(
+    pub fn until(
         &self,
         checkpoints: &Checkpoints,
         (step, earliest): (u64, bool),

@@ -14,7 +14,7 @@ use stratoscope_step::{Proposal, Proposed};
 
 /// Stops a run before a step for which a condition holds.
 #[derive(Clone, Default)]
-pub(crate) struct Breakpoints {
+pub struct Breakpoints {
     condition: Option<Condition>,
     /// That of the debugger panel, which replaces its own only.
     of_panel: Option<Condition>,
@@ -46,7 +46,7 @@ struct Known {
 
 impl Breakpoints {
     /// Stops also where this condition holds.
-    pub(crate) fn add(&mut self, condition: Condition) {
+    pub fn add(&mut self, condition: Condition) {
         self.condition = Some(match self.condition.take() {
             Some(others) => others | condition,
             None => condition,
@@ -54,7 +54,7 @@ impl Breakpoints {
     }
 
     /// The panel's condition, instead of the one that it has set before.
-    pub(crate) fn set_of_panel(&mut self, condition: Option<Condition>) {
+    pub fn set_of_panel(&mut self, condition: Option<Condition>) {
         self.of_panel = condition;
     }
 
@@ -67,7 +67,7 @@ impl Breakpoints {
     }
 
     /// The run stands after this number of steps and is not stopped there by [`every`](crate::breakpoints::every).
-    pub(crate) fn pass(&mut self, steps: u64) {
+    pub fn pass(&mut self, steps: u64) {
         self.passed = Some(steps);
     }
 

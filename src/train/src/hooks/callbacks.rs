@@ -57,7 +57,7 @@ impl Hook for Callbacks<'_> {
 
 impl RunState<'_> {
     /// Tells the callbacks that the run is over, or was interrupted.
-    pub(crate) fn tell_end(&mut self, lease: &mut Lease<'_>, history: &History) {
+    pub fn tell_end(&mut self, lease: &mut Lease<'_>, history: &History) {
         let alert = Alert {
             kind: AlertKind::Finished,
             run: self.number,
@@ -77,7 +77,7 @@ impl RunState<'_> {
     }
 
     /// Tells the callbacks that an error has ended a call.
-    pub(crate) fn tell_failure(&mut self, lease: &mut Lease<'_>, problem: &Diagnostic) {
+    pub fn tell_failure(&mut self, lease: &mut Lease<'_>, problem: &Diagnostic) {
         let alert = Alert::of(AlertKind::Failed, self.number, lease.step.steps, problem);
         let callbacks = &mut self.hooks.callbacks;
         if !callbacks.is_empty() {

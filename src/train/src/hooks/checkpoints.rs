@@ -124,7 +124,7 @@ impl KeptCheckpoints {
     ///
     /// # Errors
     /// SC0525 if the checkpoint cannot be written, where it is denied.
-    pub(crate) fn turned_back(
+    pub fn turned_back(
         &mut self,
         run: &mut RunState<'_>,
         state: &mut ModelState,

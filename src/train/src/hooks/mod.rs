@@ -47,7 +47,7 @@ mod snapshots;
 mod step_clock;
 mod step_undo;
 
-pub(crate) use breakpoint_check::Breakpoints;
+pub use breakpoint_check::Breakpoints;
 pub(crate) use callbacks::Unfreezing;
 pub(crate) use checkpoints::{KeptCheckpoints, RunCheckpoints};
 pub(crate) use data_map_log::DataMapLog;
@@ -55,8 +55,8 @@ pub(crate) use live_table::LiveTable;
 pub(crate) use memory_limits::MemoryLimits;
 pub(crate) use output_checks::OutputChecks;
 pub(crate) use recent_steps::{Recent, RecentSteps};
-pub(crate) use snapshots::{SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots};
-pub(crate) use step_clock::{Activity, SharedSpans, Span, Spans, StepClock};
+pub use snapshots::{SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots};
+pub use step_clock::{Activity, SharedSpans, Span, Spans, StepClock};
 pub(crate) use step_undo::StepUndo;
 
 /// What a hook reads and changes.
@@ -184,7 +184,7 @@ pub(crate) struct Hooks<'a> {
 
 impl Hooks<'_> {
     /// All of them, in the order in which they hear of a moment.
-    pub(crate) fn all(&mut self) -> [&mut dyn Hook; 13] {
+    pub fn all(&mut self) -> [&mut dyn Hook; 13] {
         [
             &mut self.clock.first,
             &mut self.snapshots,
@@ -203,7 +203,7 @@ impl Hooks<'_> {
     }
 
     /// Those of a fork: callbacks and checkpoints stay with the run that it was made from.
-    pub(crate) fn of_fork(&self) -> Hooks<'static> {
+    pub fn of_fork(&self) -> Hooks<'static> {
         Hooks {
             snapshots: self.snapshots.clone(),
             breakpoints: self.breakpoints.clone(),

@@ -20,7 +20,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// A batch took so many seconds, with all that happened since the one before it.
-    pub(crate) fn batch(&mut self, seconds: f64) {
+    pub fn batch(&mut self, seconds: f64) {
         if !std::mem::replace(&mut self.first_is_over, true) {
             return;
         }

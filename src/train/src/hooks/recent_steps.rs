@@ -47,7 +47,7 @@ struct Answered {
 
 impl Recent {
     /// What a checkpoint has kept: the latest of these steps. How much they have changed the layers is not kept.
-    pub(crate) fn of(points: Vec<StepPoint>, best_accuracy: Option<f64>) -> Self {
+    pub fn of(points: Vec<StepPoint>, best_accuracy: Option<f64>) -> Self {
         let points = points.into_iter().rev().take(RECENT).rev();
         Self {
             points: points.collect(),
@@ -57,12 +57,12 @@ impl Recent {
     }
 
     /// The latest steps, the oldest first.
-    pub(crate) fn points(&self) -> impl Iterator<Item = StepPoint> + '_ {
+    pub fn points(&self) -> impl Iterator<Item = StepPoint> + '_ {
         self.points.iter().copied()
     }
 
     /// The latest steps whose changes were measured, the oldest first.
-    pub(crate) fn ratios(&self) -> &VecDeque<StepRatios> {
+    pub fn ratios(&self) -> &VecDeque<StepRatios> {
         &self.ratios
     }
 

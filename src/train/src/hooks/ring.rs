@@ -29,7 +29,7 @@ struct Held<T> {
 
 impl<T> Ring<T> {
     /// Nothing held yet.
-    pub(crate) fn new(every: u64, most_bytes: u64) -> Self {
+    pub fn new(every: u64, most_bytes: u64) -> Self {
         Self {
             every: every.max(1),
             most_bytes,
@@ -45,7 +45,7 @@ impl<T> Ring<T> {
     }
 
     /// Holds a snapshot after so many steps, which is later than any that is held, and drops others if need be.
-    pub(crate) fn add(&mut self, step: u64, bytes: u64, value: T) {
+    pub fn add(&mut self, step: u64, bytes: u64, value: T) {
         if bytes > self.most_bytes {
             self.too_large = Some(bytes);
             return;
@@ -72,40 +72,40 @@ impl<T> Ring<T> {
     }
 
     /// The latest snapshot after at most so many steps that is accepted.
-    pub(crate) fn nearest(&self, step: u64, accept: impl Fn(&T) -> bool) -> Option<&T> {
+    pub fn nearest(&self, step: u64, accept: impl Fn(&T) -> bool) -> Option<&T> {
         let mut held = self.held.iter().rev();
         let found = held.find(|held| held.step <= step && accept(&held.value));
         found.map(|held| &held.value)
     }
 
     /// Drops the snapshots after more than so many steps, and those that are not accepted.
-    pub(crate) fn forget_after(&mut self, step: u64, accept: impl Fn(&T) -> bool) {
+    pub fn forget_after(&mut self, step: u64, accept: impl Fn(&T) -> bool) {
         self.held
             .retain(|held| held.step <= step && accept(&held.value));
     }
 
     /// All that are held, the oldest first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+    pub fn all(&self) -> impl Iterator<Item = &T> {
         self.held.iter().map(|held| &held.value)
     }
 
     /// All that are held, to be changed.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.held.iter_mut().map(|held| &mut held.value)
     }
 
     /// The steps that are held, the oldest first.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = u64> {
+    pub fn steps(&self) -> impl Iterator<Item = u64> {
         self.held.iter().map(|held| held.step)
     }
 
     /// The memory that all of them take, at most: what they share is counted for each.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.held.iter().map(|held| held.bytes).sum()
     }
 
     /// A line: `snapshots every 10 steps: 4 (after steps 0, 10, 20, 30), 1.1 GB of at most 2.0 GB`.
-    pub(crate) fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         /// More are not listed.
         const LISTED: usize = 8;
         if let Some(needed) = self.too_large {

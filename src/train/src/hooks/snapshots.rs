@@ -13,52 +13,48 @@ pub(crate) const SNAPSHOT_BYTES: u64 = 1_000_000_000;
 
 /// The snapshots that a run can be turned back to. `fit!` has none.
 #[derive(Clone, Default)]
-pub(crate) struct Snapshots {
+pub struct Snapshots {
     ring: Option<Ring<Snapshot>>,
 }
 
 impl Snapshots {
     /// One every so many steps, in at most so many bytes.
-    pub(crate) fn every(steps: u64, most_bytes: u64) -> Self {
+    pub fn every(steps: u64, most_bytes: u64) -> Self {
         Self {
             ring: Some(Ring::new(steps, most_bytes)),
         }
     }
 
     /// The latest snapshot after at most so many steps that is accepted.
-    pub(crate) fn nearest(
-        &self,
-        step: u64,
-        accept: impl Fn(&Snapshot) -> bool,
-    ) -> Option<&Snapshot> {
+    pub fn nearest(&self, step: u64, accept: impl Fn(&Snapshot) -> bool) -> Option<&Snapshot> {
         self.ring.as_ref()?.nearest(step, accept)
     }
 
     /// Drops the snapshots after more than so many steps, and those that are not accepted.
-    pub(crate) fn forget_after(&mut self, step: u64, accept: impl Fn(&Snapshot) -> bool) {
+    pub fn forget_after(&mut self, step: u64, accept: impl Fn(&Snapshot) -> bool) {
         if let Some(ring) = &mut self.ring {
             ring.forget_after(step, accept);
         }
     }
 
     /// All that are held, the oldest first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Snapshot> {
+    pub fn all(&self) -> impl Iterator<Item = &Snapshot> {
         self.ring.iter().flat_map(Ring::all)
     }
 
     /// All that are held, to be changed.
-    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Snapshot> {
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Snapshot> {
         self.ring.iter_mut().flat_map(Ring::all_mut)
     }
 
     /// The steps that are held, the oldest first.
-    pub(crate) fn steps(&self) -> impl DoubleEndedIterator<Item = u64> {
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = u64> {
         let steps: Vec<u64> = self.ring.iter().flat_map(Ring::steps).collect();
         steps.into_iter()
     }
 
     /// A line about them; `None` where none are taken.
-    pub(crate) fn in_words(&self) -> Option<String> {
+    pub fn in_words(&self) -> Option<String> {
         self.ring.as_ref().map(Ring::in_words)
     }
 }

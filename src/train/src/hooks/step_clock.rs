@@ -17,7 +17,7 @@ use stratoscope_step::{Proposed, StepRecorded};
 
 /// What the thread of the loop does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Activity {
+pub enum Activity {
     /// It waits for a batch.
     Data,
     /// All replicas compute a batch, or a part of one.
@@ -32,7 +32,7 @@ pub(crate) enum Activity {
 
 /// From when to when it does something.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub struct Span {
     pub activity: Activity,
     pub begun: Instant,
     pub ended: Instant,
@@ -40,7 +40,7 @@ pub(crate) struct Span {
 
 /// A timeline.
 #[derive(Debug, Default)]
-pub(crate) struct Spans {
+pub struct Spans {
     pub all: Vec<Span>,
     /// With which span each step begins.
     pub steps: Vec<usize>,
@@ -52,7 +52,7 @@ pub(crate) struct Spans {
 #[cfg(test)]
 impl Spans {
     /// A timeline of a test; `steps`: with which span each step begins.
-    pub(crate) fn planted(all: Vec<Span>, steps: Vec<usize>) -> Self {
+    pub fn planted(all: Vec<Span>, steps: Vec<usize>) -> Self {
         Self {
             all,
             made: steps.len(),
@@ -149,18 +149,18 @@ impl Moment {
 }
 
 /// The timeline that both ends write.
-pub(crate) type SharedSpans = Arc<Mutex<Spans>>;
+pub type SharedSpans = Arc<Mutex<Spans>>;
 
 /// Both ends of the clock.
 #[derive(Default)]
-pub(crate) struct StepClock {
+pub struct StepClock {
     pub first: FirstHook,
     pub last: LastHook,
 }
 
 impl StepClock {
     /// A clock that writes this timeline.
-    pub(crate) fn of(spans: &SharedSpans) -> Self {
+    pub fn of(spans: &SharedSpans) -> Self {
         Self {
             first: FirstHook(Some(Arc::clone(spans))),
             last: LastHook(Some(Arc::clone(spans))),

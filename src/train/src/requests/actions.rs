@@ -1,17 +1,15 @@
 //! The actions that a run offers to requests: one table from which their description, the checks and what they do follow.
 //!
-//! A change is made by the same function as the method of [`Run`] with its name, so it has the checks of a cell.
+//! A change is made by the same function as the method of `Run` with its name, so it has the checks of a cell.
 
 use serde_json::{Map, Value, json};
 use stratoscope_diagnostics::Result;
 
 use super::arguments::{Argument, Given, Kind};
 use crate::edits::{Change, clipping_change, pin, rate_change, scale, skip_change};
-use crate::handle::Run;
 use crate::regularization::{decay_change, dropout_change};
 use crate::run_state::RunState;
 use stratoscope_optim::Clipping;
-use stratoscope_report::history::Edit;
 
 /// An action.
 pub(crate) struct Action {
@@ -23,7 +21,7 @@ pub(crate) struct Action {
 }
 
 /// What an action does.
-pub(crate) enum Effect {
+pub enum Effect {
     /// Shows where the run is, and its settings. It is not recorded.
     Report,
     /// A change, before the next step of a run that trains or stands.
@@ -31,14 +29,29 @@ pub(crate) enum Effect {
     /// Moves a run that trains, as its buttons do.
     Move(Move),
     /// A call of a run that stands, as a cell makes it. Returns what it says.
-    Call(fn(&Run, &Given<'_>) -> Result<Value>),
+    Call(fn(&dyn Standing, &Given<'_>) -> Result<Value>),
     /// The first for a run that trains, the second for one that stands.
-    Either(Move, fn(&Run, &Given<'_>) -> Result<Value>),
+    Either(Move, fn(&dyn Standing, &Given<'_>) -> Result<Value>),
+}
+
+/// A run of `start!` that stands between two cells, as requests drive it. Each call is the method of `Run` with its name, and
+/// returns what it prints.
+#[allow(missing_docs, reason = "named as the methods of `Run`")]
+pub trait Standing {
+    fn step(&self, steps: u64) -> Result<Value>;
+    fn epoch(&self) -> Result<Value>;
+    fn finish(&self) -> Result<Value>;
+    fn rewind(&self, step: u64) -> Result<Value>;
+    fn freeze(&self, prefix: &str) -> Result<Value>;
+    fn unfreeze(&self, prefix: &str) -> Result<Value>;
+    fn drop_examples(&self, rows: &[u64]) -> Result<Value>;
+    fn set_batch_size(&self, examples: u64) -> Result<Value>;
+    fn set_accumulation(&self, batches: u64) -> Result<Value>;
 }
 
 /// What moves a run that trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Move {
+pub enum Move {
     Pause,
     Step,
     Continue,
@@ -101,21 +114,20 @@ pub(crate) const ACTIONS: [Action; 19] = [
         .optional()],
         does: "makes optimizer steps, then waits",
         effect: Effect::Either(Move::Step, |run, given| {
-            let stop = run.step(given.whole("steps").unwrap_or(1))?;
-            Ok(stop.headline().into())
+            run.step(given.whole("steps").unwrap_or(1))
         }),
     },
     Action {
         name: "epoch",
         arguments: &[],
         does: "goes on to the end of the epoch",
-        effect: Effect::Call(|run, _| Ok(run.epoch()?.headline().into())),
+        effect: Effect::Call(|run, _| run.epoch()),
     },
     Action {
         name: "finish",
         arguments: &[],
         does: "makes all steps that are left",
-        effect: Effect::Call(|run, _| Ok(run.finish()?.notes().join("; ").into())),
+        effect: Effect::Call(|run, _| run.finish()),
     },
     Action {
         name: "rewind",
@@ -125,10 +137,7 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "the optimizer steps that it has made afterwards",
         )],
         does: "turns the run back",
-        effect: Effect::Call(|run, given| {
-            let step = given.whole("step").unwrap_or(0);
-            Ok(run.rewind(step)?.to_string().into())
-        }),
+        effect: Effect::Call(|run, given| run.rewind(given.whole("step").unwrap_or(0))),
     },
     Action {
         name: "set_learning_rate",
@@ -185,13 +194,13 @@ pub(crate) const ACTIONS: [Action; 19] = [
         name: "freeze",
         arguments: &[PREFIX],
         does: "does not train these variables any more",
-        effect: Effect::Call(|run, given| run.freeze(given.text("prefix")).map(edited)),
+        effect: Effect::Call(|run, given| run.freeze(given.text("prefix"))),
     },
     Action {
         name: "unfreeze",
         arguments: &[PREFIX],
         does: "trains these variables again",
-        effect: Effect::Call(|run, given| run.unfreeze(given.text("prefix")).map(edited)),
+        effect: Effect::Call(|run, given| run.unfreeze(given.text("prefix"))),
     },
     Action {
         name: "drop_examples",
@@ -201,7 +210,7 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "indices in the training data",
         )],
         does: "leaves these examples out from now on",
-        effect: Effect::Call(|run, given| run.drop_examples(given.rows("rows")).map(edited)),
+        effect: Effect::Call(|run, given| run.drop_examples(&given.rows("rows"))),
     },
     Action {
         name: "set_batch_size",
@@ -211,10 +220,7 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "the examples of a batch",
         )],
         does: "sets the batch size",
-        effect: Effect::Call(|run, given| {
-            let examples = given.whole("examples").unwrap_or(1);
-            run.set_batch_size(examples).map(edited)
-        }),
+        effect: Effect::Call(|run, given| run.set_batch_size(given.whole("examples").unwrap_or(1))),
     },
     Action {
         name: "set_accumulation",
@@ -225,19 +231,14 @@ pub(crate) const ACTIONS: [Action; 19] = [
         )],
         does: "sets how many batches make an optimizer step",
         effect: Effect::Call(|run, given| {
-            let batches = given.whole("batches").unwrap_or(1);
-            run.set_accumulation(batches).map(edited)
+            run.set_accumulation(given.whole("batches").unwrap_or(1))
         }),
     },
 ];
 
-fn edited(edit: Edit) -> Value {
-    edit.what.into()
-}
-
 impl Action {
     /// The action with a name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+    pub fn named(name: &str) -> Option<&'static Self> {
         ACTIONS.iter().find(|it| it.name == name)
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Argument {
 
 /// What an argument can be. All numbers are finite.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// At least 0.
     Number,
     /// Above 0.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 }
 
 impl Argument {
-    pub(crate) const fn new(name: &'static str, kind: Kind, means: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: Kind, means: &'static str) -> Self {
         Self {
             name,
             kind,
@@ -117,10 +117,7 @@ impl<'g> Given<'g> {
     ///
     /// # Errors
     /// `bad_argument`: one is missing, unknown, of another type or out of bounds.
-    pub(crate) fn check(
-        given: &'g Map<String, Value>,
-        arguments: &[Argument],
-    ) -> Result<Self, Refusal> {
+    pub fn check(given: &'g Map<String, Value>, arguments: &[Argument]) -> Result<Self, Refusal> {
         let bad = |message| Err(Refusal::new("bad_argument", message));
         if let Some(name) = given
             .keys()
@@ -147,22 +144,22 @@ impl<'g> Given<'g> {
     }
 
     /// A number; 0 where it was left out.
-    pub(crate) fn number(&self, name: &str) -> f64 {
+    pub fn number(&self, name: &str) -> f64 {
         self.0.get(name).and_then(Value::as_f64).unwrap_or(0.0)
     }
 
     /// A whole number, if it was given.
-    pub(crate) fn whole(&self, name: &str) -> Option<u64> {
+    pub fn whole(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
     }
 
     /// A text; empty where it was left out.
-    pub(crate) fn text(&self, name: &str) -> &'g str {
+    pub fn text(&self, name: &str) -> &'g str {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Whole numbers.
-    pub(crate) fn rows(&self, name: &str) -> Vec<u64> {
+    pub fn rows(&self, name: &str) -> Vec<u64> {
         let all = self.0.get(name).and_then(Value::as_array);
         let all = all.into_iter().flatten();
         all.filter_map(Value::as_u64).collect()

@@ -1,10 +1,9 @@
 //! Requests that reach a run from outside of its cells: checked by the table of `actions`, done between two optimizer steps,
 //! and recorded in the history with their outcome. A run that trains does them in its loop (`hooks/live_table.rs`); one of
-//! `start!` that stands between two cells does them by [`Run::request`].
+//! `start!` that stands between two cells does them by `Run::request` of the crate `run`.
 
 use serde_json::{Value, json};
 
-use crate::handle::Run;
 use crate::run_state::RunState;
 use crate::state::ModelState;
 use stratoscope_arguments::context::requests::{Answer, Refusal, Request};
@@ -14,10 +13,9 @@ mod actions;
 mod arguments;
 mod report;
 
-pub(crate) use actions::Move;
-pub use actions::actions;
-use actions::{Action, Effect};
-use arguments::Given;
+pub use actions::Move;
+pub use actions::{Action, Effect, Standing, actions};
+pub use arguments::Given;
 
 /// The history keeps this many requests; of more, the latest ones.
 const MAX_RECORDS: usize = 1000;
@@ -31,7 +29,7 @@ pub(crate) enum Done {
 }
 
 /// The action that a request names, and its checked arguments.
-fn checked(request: &Request) -> Result<(&'static Action, Given<'_>), Refusal> {
+pub fn checked(request: &Request) -> Result<(&'static Action, Given<'_>), Refusal> {
     let unknown = || {
         let message = "there is no such action; `runs` lists those that there are";
         Refusal::new("unknown_action", message)
@@ -43,7 +41,7 @@ fn checked(request: &Request) -> Result<(&'static Action, Given<'_>), Refusal> {
 
 impl RunState<'_> {
     /// Does what a request asks of a run that trains, between two steps.
-    pub(crate) fn requested(&mut self, state: &mut ModelState, request: &Request) -> Done {
+    pub fn requested(&mut self, state: &mut ModelState, request: &Request) -> Done {
         let (action, given) = match checked(request) {
             Ok(checked) => checked,
             Err(refusal) => return Done::Answered(self.recorded(state, request, Err(refusal))),
@@ -74,7 +72,7 @@ impl RunState<'_> {
     }
 
     /// Records a request with its outcome; returns the answer.
-    pub(crate) fn recorded(
+    pub fn recorded(
         &mut self,
         state: &ModelState,
         request: &Request,
@@ -96,43 +94,5 @@ impl RunState<'_> {
         });
         let outcome = outcome.map(|what| json!({"step": step, "what": what}));
         Answer { outcome }
-    }
-}
-
-impl Run {
-    /// Does what a request asks of a run that stands, with the checks of a cell, and records it in the history. The kernel calls
-    /// this for requests that come by a comm or a socket.
-    pub(crate) fn request(&self, request: &Request) -> Answer {
-        let outcome = match checked(request) {
-            Ok((action, given)) => match &action.effect {
-                Effect::Report => {
-                    let report = self.read("report", |state, run| Ok(run.reported(state)));
-                    return Answer {
-                        outcome: report.map_err(Refusal::from),
-                    };
-                }
-                Effect::Change(change) => (self)
-                    .with("request", |lease, run| {
-                        let change = change(&given, run)?;
-                        run.edit(lease, change)
-                    })
-                    .map(|edit| Value::from(edit.what))
-                    .map_err(Refusal::from),
-                Effect::Call(call) | Effect::Either(_, call) => {
-                    call(self, &given).map_err(Refusal::from)
-                }
-                Effect::Move(_) => Err(Refusal::new(
-                    "not_now",
-                    "the run stands between two cells: `step`, `epoch` and `finish` let it train",
-                )),
-            },
-            Err(refusal) => Err(refusal),
-        };
-        let owned = &self.owned;
-        match owned.state.try_borrow_mut() {
-            Ok(mut run) => run.recorded(&owned.model.state(), request, outcome),
-            // A callback of the run has it in its hands; no request comes from there.
-            Err(_) => Answer { outcome },
-        }
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::handle::position;
-use crate::run_state::{Phase, RunState};
+use crate::run_state::{Phase, RunState, position};
 use crate::state::ModelState;
 use stratoscope_optim::Clipping;
 use stratoscope_report::history::{Edit, Measured};
@@ -13,7 +12,7 @@ const MAX_EDITS: usize = 50;
 
 impl RunState<'_> {
     /// Where it is, its latest numbers, its settings and its latest changes. A number that is not finite is `null`.
-    pub(crate) fn reported(&self, state: &ModelState) -> Value {
+    pub fn reported(&self, state: &ModelState) -> Value {
         let history = &self.progress.history;
         let latest = self.progress.recent.points().last();
         let epoch = history.epochs.last();

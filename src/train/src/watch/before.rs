@@ -40,7 +40,7 @@ impl Before<'_> {
     /// # Errors
     /// SC0111 for nothing to train, SC0301 for a label that a binary loss cannot have; any other
     /// finding where it is denied.
-    pub(crate) fn check(&self, state: &ModelState) -> Result<()> {
+    pub fn check(&self, state: &ModelState) -> Result<()> {
         let Some(compiled) = &state.compiled else {
             return Ok(());
         };
@@ -64,7 +64,7 @@ impl Before<'_> {
 
     /// The rates of the run.
     /// `made`: optimizer steps since `compile!`.
-    pub(crate) fn rates(&self, compiled: &Compiled, made: u64) -> RatePlan {
+    pub fn rates(&self, compiled: &Compiled, made: u64) -> RatePlan {
         let batches = self.batches_per_epoch;
         RatePlan {
             schedule: compiled.optimizer.schedule,
@@ -174,7 +174,7 @@ impl Before<'_> {
 ///
 /// # Errors
 /// SC0510, where it is denied.
-pub(crate) fn new_head(state: &ModelState, call: &str) -> Result<()> {
+pub fn new_head(state: &ModelState, call: &str) -> Result<()> {
     let new = state.files.new_variables();
     let Some((_, shape)) = new.iter().max_by_key(|(_, shape)| shape.len()) else {
         return Ok(());

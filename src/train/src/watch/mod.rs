@@ -19,7 +19,7 @@ use stratoscope_network::AnyNetwork;
 use stratoscope_report::history::Evaluation;
 use stratoscope_step::forward::PartOutputs;
 
-pub(crate) use before::{Before, new_head};
+pub use before::{Before, new_head};
 
 /// Optimizer steps before one answer for everything is a finding: a fresh head answers so for a while.
 const PATIENCE: u64 = 50;
@@ -40,7 +40,7 @@ impl Watch {
     ///
     /// # Errors
     /// SC0302 or SC0303, where it is denied.
-    pub(crate) fn outputs(
+    pub fn outputs(
         &mut self,
         network: &AnyNetwork,
         loss: Option<Loss>,
@@ -58,7 +58,7 @@ impl Watch {
     }
 
     /// Remembers the rate of a step.
-    pub(crate) fn rate(&mut self, rate: f64) {
+    pub fn rate(&mut self, rate: f64) {
         self.highest_rate = self.highest_rate.max(rate);
     }
 
@@ -67,7 +67,7 @@ impl Watch {
     ///
     /// # Errors
     /// SC0517, where it is denied.
-    pub(crate) fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
+    pub fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
         if self.collapse_reported || !(ended.steps >= PATIENCE || ended.is_last) {
             return Ok(());
         }
@@ -183,7 +183,7 @@ fn collapse(
 }
 
 /// Where a run was when something was not finite.
-pub(crate) struct Moment {
+pub struct Moment {
     pub step: u64,
     pub epoch: u64,
     pub rate: f64,
@@ -194,7 +194,7 @@ pub(crate) struct Moment {
 
 impl Moment {
     /// SC0505, naming the variable where it was seen first, if one is known.
-    pub(crate) fn not_finite(
+    pub fn not_finite(
         self,
         quantity: &str,
         value: f64,

@@ -18,14 +18,14 @@ use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_arguments::context::warnings::notice;
 use stratoscope_arguments::count::IntoCount;
 
-use crate::edits::Dated;
 use crate::handle::Run;
-use crate::hooks::Snapshots;
-use crate::lease::Lease;
-use crate::loop_state::{Goal, Pause};
-use crate::parts::free_memory;
-use crate::run_state::RunState;
 use stratoscope_report::history::{Edit, StepRecord};
+use stratoscope_train::edits::Dated;
+use stratoscope_train::hooks::Snapshots;
+use stratoscope_train::lease::Lease;
+use stratoscope_train::loop_state::{Goal, Pause};
+use stratoscope_train::parts::free_memory;
+use stratoscope_train::run_state::RunState;
 
 /// A run that was turned back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -125,7 +125,7 @@ impl Run {
 /// (SC0610) says so. If the steps since the snapshot cannot be made again either, the run stands at the snapshot.
 ///
 /// Returns the error, or that of a denied note.
-pub(super) fn undo_update(
+pub(crate) fn undo_update(
     lease: &mut Lease<'_>,
     run: &mut RunState<'static>,
     call: &str,
@@ -195,7 +195,7 @@ fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Resu
     let unmade = left.iter().map(Dated::listed);
     let dropped: Vec<Edit> = unmade.chain(later).collect();
     run.hooks.breakpoints.pass(lease.step.steps);
-    let written = run.turned_back(lease, !dropped.is_empty());
+    let written = turned_back(run, lease, !dropped.is_empty());
     let interrupted = outcome.unwrap_or_else(|panic| resume_unwind(panic))? == Pause::Interrupted;
     written?;
     let replayed = run
@@ -226,20 +226,18 @@ fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Resu
     Ok(rewound)
 }
 
-impl RunState<'static> {
-    /// The run was turned back to where it stands: what is kept of later steps is of a future that is forgotten. `undone`:
-    /// changes that were made here are undone too.
-    ///
-    /// # Errors
-    /// SC0525 if a checkpoint cannot be written, where it is denied.
-    fn turned_back(&mut self, lease: &mut Lease<'_>, undone: bool) -> Result<()> {
-        let (here, edits) = (lease.step.steps, self.edits.len());
-        let mut hooks = std::mem::take(&mut self.hooks);
-        (hooks.snapshots).forget_after(here, |it| it.edits <= edits);
-        let written = hooks.checkpoints.turned_back(self, lease, undone);
-        self.hooks = hooks;
-        written
-    }
+/// The run was turned back to where it stands: what is kept of later steps is of a future that is forgotten. `undone`:
+/// changes that were made here are undone too.
+///
+/// # Errors
+/// SC0525 if a checkpoint cannot be written, where it is denied.
+fn turned_back(run: &mut RunState<'static>, lease: &mut Lease<'_>, undone: bool) -> Result<()> {
+    let (here, edits) = (lease.step.steps, run.edits.len());
+    let mut hooks = std::mem::take(&mut run.hooks);
+    (hooks.snapshots).forget_after(here, |it| it.edits <= edits);
+    let written = hooks.checkpoints.turned_back(run, lease, undone);
+    run.hooks = hooks;
+    written
 }
 
 /// Makes the changes again, each at its step but for the first `made`, which the snapshot holds; and the steps between
@@ -271,7 +269,7 @@ fn remade(
 }
 
 /// The first step whose loss is not the one it had, with both.
-pub(super) fn first_difference<'s>(
+pub(crate) fn first_difference<'s>(
     earlier: &[StepRecord],
     replayed: impl Iterator<Item = &'s StepRecord>,
 ) -> Option<(u64, f64, f64)> {

@@ -7,13 +7,13 @@ use burn::tensor::Tensor;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::{Checksum, SavedValues};
 
-use crate::batch_plan::BatchPosition;
 use crate::handle::Run;
-use crate::run_state::RunState;
 use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_network::AnyNetwork;
 use stratoscope_report::comparison::{Comparison, OtherWeights, Parted, names_of};
 use stratoscope_report::history::History;
+use stratoscope_train::batch_plan::BatchPosition;
+use stratoscope_train::run_state::RunState;
 
 /// Two runs side by side: curves, and the first step, batch and variable where they part. Losses and weights are compared
 /// to the bit; weights after the steps at which both runs hold a snapshot, and where both stand now.

@@ -9,14 +9,14 @@ use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_arguments::count::IntoCount;
 use stratoscope_inspect::{Inspection, Ranking};
 
-use crate::run_state::{ComingStep, Phase, RunState};
-use crate::state::ModelState;
 use stratoscope_report::inspection::{
     AttentionMap, BatchView, DataMap, LayerRatios, RankedExamples, TensorStatistics, UpdateRatios,
     Why,
 };
 use stratoscope_step::head::Head;
 use stratoscope_step::prepare::in_memory_only;
+use stratoscope_train::run_state::{ComingStep, Phase, RunState};
+use stratoscope_train::state::ModelState;
 
 /// Of which tensors statistics are wanted.
 enum Tensors {
@@ -205,7 +205,7 @@ impl Run {
     fn with_growth(&self, why: Why) -> Result<Why> {
         let _listening = Listening::begin();
         self.with("why", |lease, run| {
-            let lowest = run.lowest_loss(lease.step.steps);
+            let lowest = lowest_loss(run, lease.step.steps);
             let coming = run.coming_step(lease)?;
             let (Some((step, loss)), Some(coming)) = (lowest, coming) else {
                 return Ok(why);
@@ -279,17 +279,15 @@ impl Run {
     }
 }
 
-impl RunState<'_> {
-    /// The earlier snapshot before the step with the lowest loss: how many steps had been made, and the loss.
-    fn lowest_loss(&self, made: u64) -> Option<(u64, f64)> {
-        let earlier = self.hooks.snapshots.steps().filter(|step| *step < made);
-        let loss = |step: u64| {
-            let mut steps = self.progress.history.steps.iter();
-            let after = steps.find(|record| record.step == step + 1)?;
-            Some((step, after.loss))
-        };
-        earlier.filter_map(loss).min_by(|a, b| a.1.total_cmp(&b.1))
-    }
+/// The earlier snapshot before the step with the lowest loss: how many steps had been made, and the loss.
+fn lowest_loss(run: &RunState<'_>, made: u64) -> Option<(u64, f64)> {
+    let earlier = run.hooks.snapshots.steps().filter(|step| *step < made);
+    let loss = |step: u64| {
+        let mut steps = run.progress.history.steps.iter();
+        let after = steps.find(|record| record.step == step + 1)?;
+        Some((step, after.loss))
+    };
+    earlier.filter_map(loss).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// A count of things in memory.

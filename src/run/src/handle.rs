@@ -13,14 +13,7 @@ use stratoscope_diagnostics::rules::{ModelHolder, RunIsOver};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
 
-use crate::breakpoints::Condition;
-use crate::fit;
-use crate::hooks::Breakpoints;
-use crate::lease::{Lease, in_use};
-use crate::loop_state::{Goal, Pause};
 use crate::rewind::undo_update;
-use crate::run_state::{Phase, RunState};
-use crate::state::{ModelState, SharedModel};
 use stratoscope_arguments::FitArgs;
 use stratoscope_arguments::context::interrupt::{self, Listening};
 use stratoscope_arguments::context::warnings::begin_call;
@@ -29,8 +22,15 @@ use stratoscope_report::held::Held;
 use stratoscope_report::history::History;
 use stratoscope_report::run_report::{Position, RunReport};
 use stratoscope_report::stop::{Stop, StopReason};
+use stratoscope_train::breakpoints::Condition;
+use stratoscope_train::fit;
+use stratoscope_train::hooks::Breakpoints;
+use stratoscope_train::lease::{Lease, in_use};
+use stratoscope_train::loop_state::{Goal, Pause};
+use stratoscope_train::run_state::{Phase, RunState};
+use stratoscope_train::state::{ModelState, SharedModel};
 
-pub(crate) mod look;
+pub mod look;
 
 /// A run of `start!`.
 pub struct Run {
@@ -46,7 +46,7 @@ pub(crate) struct Owned {
 }
 
 impl Run {
-    pub(crate) fn start(
+    pub fn start(
         model: Arc<SharedModel>,
         data: Data<'_>,
         args: FitArgs<'static>,
@@ -76,7 +76,7 @@ impl Run {
     }
 
     /// What the handles of its model share.
-    pub(crate) fn shared_model(&self) -> Arc<SharedModel> {
+    pub fn shared_model(&self) -> Arc<SharedModel> {
         Arc::clone(&self.owned.model)
     }
 
@@ -132,7 +132,7 @@ impl Run {
 
     /// Stops before any step for which the condition holds: that step is not made. Conditions that were set before stay.
     /// The same step is tried again by the next call, and stops it again while the condition holds, but for
-    /// [`every`](crate::breakpoints::every), which stops once.
+    /// [`every`](stratoscope_train::breakpoints::every), which stops once.
     ///
     /// # Errors
     /// SC0103 for a number with which a condition could never hold, SC0105 for a layer that there is not, SC0521 for a run
@@ -246,7 +246,7 @@ impl Run {
     ///
     /// # Errors
     /// SC0521 for a run that is finished, SC0121 in a callback of this run.
-    pub(crate) fn with<T>(
+    pub fn with<T>(
         &self,
         call: &str,
         work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,
@@ -266,7 +266,7 @@ impl Run {
     ///
     /// # Errors
     /// SC0121 in a callback of this run.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &self,
         call: &str,
         read: impl FnOnce(&ModelState, &RunState<'static>) -> Result<T>,
@@ -278,53 +278,11 @@ impl Run {
     }
 
     /// What it holds beside the model.
-    pub(crate) fn held(&self) -> Held {
+    pub fn held(&self) -> Held {
         Held {
             bytes: self.owned.bytes,
             devices: Vec::new(),
         }
-    }
-}
-
-impl Goal {
-    /// The method that drives a run there.
-    fn call(self) -> &'static str {
-        match self {
-            Self::Steps(_) => "step",
-            Self::UntilStep(_) => "until",
-            Self::Epoch => "epoch",
-            Self::End => "finish",
-        }
-    }
-}
-
-impl Pause {
-    fn reason(&self) -> StopReason {
-        match self {
-            Self::Reached => StopReason::Reached,
-            Self::Interrupted => StopReason::Interrupted,
-            Self::Breakpoint(hit) => StopReason::Breakpoint(hit.clone()),
-            Self::Complete => StopReason::Complete,
-        }
-    }
-}
-
-/// Where a run stands.
-pub(crate) fn position(state: &ModelState, run: &RunState<'_>) -> Position {
-    let progress = &run.progress;
-    let epoch = progress.epoch.min(run.plan.epochs.saturating_sub(1));
-    let batches = run.batch_plan.batches(epoch);
-    Position {
-        step: state.step.steps,
-        steps: run.settings.span.steps(),
-        epoch,
-        epochs: run.plan.epochs,
-        batch: match progress.epoch >= run.plan.epochs {
-            true => batches,
-            false => progress.batch,
-        },
-        batches,
-        learning_rate: state.step.rate(&run.settings),
     }
 }
 

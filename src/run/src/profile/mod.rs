@@ -20,15 +20,15 @@ use stratoscope_render::text;
 use stratoscope_strategy::BackendKind;
 
 use crate::handle::Run;
-use crate::hooks::{SharedSpans, Spans, StepClock};
-use crate::loop_state::Goal;
-use crate::state::ModelState;
 use stratoscope_arguments::count::IntoCount;
 use stratoscope_report::profile::{
     Frame, LayerTime, Measured, Profile, ReplicaTime, Roofline, Stages, StepPhase, verdict,
 };
 use stratoscope_report::stop::{Stop, StopReason};
 use stratoscope_step::timed::{PassTimer, TimedPass};
+use stratoscope_train::hooks::{SharedSpans, Spans, StepClock};
+use stratoscope_train::loop_state::Goal;
+use stratoscope_train::state::ModelState;
 
 use costs::{Costs, Weight, costs, layer_of_part};
 use layers::PartTimes;

@@ -5,23 +5,20 @@
 //! | --- | --- |
 //! | `intervention` | what a cell writes |
 //! | `checks` | what of it exists |
-//! | `planned` | what the run holds, replays and writes to checkpoints |
 //! | `show` | the comparison as text and HTML |
 //!
 //! Activations, dropout, gradients, labels and weights of examples are changes of one step (`step::changed`), which the loop
 //! looks up when it reaches the step's batch. Weights of variables are changed at the commit and stay so. Both are edits of
-//! the run (`run::edits`): listed in its history, undone by `rewind`, made again by a replay.
+//! the run (`stratoscope_train::edits`; `planned` has what checkpoints hold of them): listed in its history, undone by `rewind`, made again by a replay.
 
 mod checks;
 mod intervention;
-mod planned;
 mod show;
 
 pub(crate) use checks::new_label;
 pub use intervention::{
     ChosenGradients, ChosenWeights, Interventions, IntoWrittenLabel, WrittenLabel,
 };
-pub(crate) use planned::{OneStep, WeightChange};
 
 use std::panic::{self, AssertUnwindSafe};
 use std::rc::{Rc, Weak};
@@ -30,18 +27,32 @@ use std::sync::Arc;
 use stratoscope_diagnostics::rules::{ChangeNotFinite, StepHasPassed};
 use stratoscope_diagnostics::{Result, Rule};
 
-use self::planned::Planned;
-use crate::batch_plan::BatchPosition;
-use crate::edits::Change;
 use crate::handle::{Owned, Run};
-use crate::lease::Lease;
-use crate::run_state::{ComingStep, RunState};
 use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_arguments::context::warnings::begin_call;
 use stratoscope_diagnostics::problem;
 use stratoscope_inspect::StepEffects;
 use stratoscope_report::history::Edit;
 use stratoscope_step::StepSettings;
+use stratoscope_train::batch_plan::BatchPosition;
+use stratoscope_train::edits::Change;
+use stratoscope_train::lease::Lease;
+use stratoscope_train::planned::{OneStep, WeightChange};
+use stratoscope_train::run_state::{ComingStep, RunState};
+
+/// All that a call changes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Planned {
+    pub one_step: OneStep,
+    pub weights: Vec<WeightChange>,
+}
+
+impl Planned {
+    fn lines(&self) -> Vec<String> {
+        let weights = self.weights.iter().map(WeightChange::line);
+        self.one_step.lines().into_iter().chain(weights).collect()
+    }
+}
 
 /// The coming step as it is, and as it would be with some changes. Shown, the two stand side by side.
 #[derive(Clone)]

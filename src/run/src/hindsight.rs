@@ -11,17 +11,17 @@ use stratoscope_render::text;
 
 use stratoscope_arguments::context::interrupt::Listening;
 
-use crate::checkpoint::{Resumed, Resuming};
-use crate::edits::Dated;
 use crate::handle::Run;
-use crate::lease::Lease;
-use crate::loop_state::{Goal, Pause};
 use crate::rewind::first_difference;
-use crate::run_state::{ComingStep, RunState};
-use crate::snapshot::Snapshot;
 use stratoscope_diagnostics::problem;
 use stratoscope_report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
 use stratoscope_step::forward::interrupted;
+use stratoscope_train::checkpoint::{Resumed, Resuming};
+use stratoscope_train::edits::Dated;
+use stratoscope_train::lease::Lease;
+use stratoscope_train::loop_state::{Goal, Pause};
+use stratoscope_train::run_state::{ComingStep, RunState};
+use stratoscope_train::snapshot::Snapshot;
 
 /// What a closure makes of a value.
 pub(crate) type Each<'e> = dyn FnMut(&Probe) -> Option<f64> + 'e;
@@ -53,9 +53,9 @@ impl Run {
         let _listening = Listening::begin();
         self.with("hindsight", |lease, run| {
             let (first, last) = asked(steps, lease.step.steps)?;
-            let replayable = run.replayable(lease);
+            let replayable = replayable(run, lease);
             let is_to_come = last > lease.step.steps + 1;
-            let begin = run.begin_of(lease, first - 1).filter(|_| !is_to_come);
+            let begin = begin_of(run, lease, first - 1).filter(|_| !is_to_come);
             let Some(snapshot) = begin else {
                 return Err(not_held((first, last), replayable, lease.step.steps));
             };
@@ -101,64 +101,63 @@ fn not_held((first, last): (u64, u64), replayable: (u64, u64), made: u64) -> Box
 }
 
 /// What a run has that a replay must not touch.
-pub(super) struct Aside {
+pub(crate) struct Aside {
     pub at: Snapshot,
     pub edits: Vec<Dated>,
 }
 
-impl RunState<'static> {
-    /// The first and the last step that can be replayed: from the oldest snapshot or checkpoint to the step that comes next.
-    fn replayable(&self, lease: &Lease<'_>) -> (u64, u64) {
-        let of_ring = self.hooks.snapshots.steps().next();
-        let of_disk = self
-            .checkpointed(lease, u64::MAX, true)
-            .map(|it| it.state.steps);
-        let made = lease.step.steps;
-        let oldest = of_ring.into_iter().chain(of_disk).min().unwrap_or(made);
-        (oldest.min(made) + 1, made + 1)
-    }
-
-    /// The latest state after at most so many steps: a snapshot, or a checkpoint.
-    fn begin_of(&self, lease: &Lease<'_>, step: u64) -> Option<Snapshot> {
-        if step >= lease.step.steps {
-            let here = || Snapshot::of(&lease.step, &self.progress, self.edits.len());
-            return (step == lease.step.steps).then(here);
-        }
-        let found = self.hooks.snapshots.nearest(step, |_| true);
-        found
-            .cloned()
-            .or_else(|| self.checkpointed(lease, step, false))
-    }
+/// The first and the last step that can be replayed: from the oldest snapshot or checkpoint to the step that comes next.
+fn replayable(run: &RunState<'static>, lease: &Lease<'_>) -> (u64, u64) {
+    let of_ring = run.hooks.snapshots.steps().next();
+    let of_disk = checkpointed(run, lease, u64::MAX, true).map(|it| it.state.steps);
+    let made = lease.step.steps;
+    let oldest = of_ring.into_iter().chain(of_disk).min().unwrap_or(made);
+    (oldest.min(made) + 1, made + 1)
 }
 
-impl RunState<'static> {
-    /// The latest checkpoint of this run after at most so many steps, or the earliest. One of another future, from before
-    /// the run was turned back, has other losses or changes.
-    fn checkpointed(&self, lease: &Lease<'_>, step: u64, earliest: bool) -> Option<Snapshot> {
-        let kept = self.hooks.checkpoints.complete.as_ref()?;
-        let mut batch_plan = self.batch_plan.clone();
-        batch_plan.forget_changes();
-        let resuming = Resuming {
-            state: lease,
-            settings: &self.base,
-            batch_plan: &batch_plan,
-            epochs: self.plan.epochs,
-            made_with: &kept.made_with,
-            devices: self.progress.history.devices.clone(),
-        };
-        let step = step.min(lease.step.steps);
-        let (edits, history) = (&self.edits, &self.progress.history);
-        let belongs = |resumed: &Resumed| {
-            let steps = resumed.progress.history.steps.iter();
-            edits.starts_with(&resumed.edits) && first_difference(&history.steps, steps).is_none()
-        };
-        let resumed = resuming.until(&kept.checkpoints, (step, earliest), belongs)?;
-        Some(Snapshot {
-            edits: resumed.edits.len(),
-            state: resumed.state,
-            progress: resumed.progress,
-        })
+/// The latest state after at most so many steps: a snapshot, or a checkpoint.
+fn begin_of(run: &RunState<'static>, lease: &Lease<'_>, step: u64) -> Option<Snapshot> {
+    if step >= lease.step.steps {
+        let here = || Snapshot::of(&lease.step, &run.progress, run.edits.len());
+        return (step == lease.step.steps).then(here);
     }
+    let found = run.hooks.snapshots.nearest(step, |_| true);
+    found
+        .cloned()
+        .or_else(|| checkpointed(run, lease, step, false))
+}
+
+/// The latest checkpoint of this run after at most so many steps, or the earliest. One of another future, from before
+/// the run was turned back, has other losses or changes.
+fn checkpointed(
+    run: &RunState<'static>,
+    lease: &Lease<'_>,
+    step: u64,
+    earliest: bool,
+) -> Option<Snapshot> {
+    let kept = run.hooks.checkpoints.complete.as_ref()?;
+    let mut batch_plan = run.batch_plan.clone();
+    batch_plan.forget_changes();
+    let resuming = Resuming {
+        state: lease,
+        settings: &run.base,
+        batch_plan: &batch_plan,
+        epochs: run.plan.epochs,
+        made_with: &kept.made_with,
+        devices: run.progress.history.devices.clone(),
+    };
+    let step = step.min(lease.step.steps);
+    let (edits, history) = (&run.edits, &run.progress.history);
+    let belongs = |resumed: &Resumed| {
+        let steps = resumed.progress.history.steps.iter();
+        edits.starts_with(&resumed.edits) && first_difference(&history.steps, steps).is_none()
+    };
+    let resumed = resuming.until(&kept.checkpoints, (step, earliest), belongs)?;
+    Some(Snapshot {
+        edits: resumed.edits.len(),
+        state: resumed.state,
+        progress: resumed.progress,
+    })
 }
 
 /// Replays, and puts everything back, also after an error and before a panic goes on.
@@ -176,7 +175,7 @@ fn replayed(
 
 /// Calls what turns the run back and makes steps again, with the state that the run has. Whatever comes of it, the run stands afterwards
 /// where it stood, with the snapshots that it had.
-pub(super) fn put_aside<T>(
+pub(crate) fn put_aside<T>(
     lease: &mut Lease<'_>,
     run: &mut RunState<'static>,
     work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>, &Aside) -> Result<T>,
@@ -196,7 +195,7 @@ pub(super) fn put_aside<T>(
 }
 
 /// Turns the run back to a snapshot, with the changes that it has; returns the number of these.
-pub(super) fn begin_at(
+pub(crate) fn begin_at(
     lease: &mut Lease<'_>,
     run: &mut RunState<'static>,
     snapshot: &Snapshot,
@@ -314,7 +313,7 @@ fn probed(
 }
 
 /// Makes steps until so many are made.
-pub(super) fn advance(
+pub(crate) fn advance(
     lease: &mut Lease<'_>,
     run: &mut RunState<'static>,
     step: u64,

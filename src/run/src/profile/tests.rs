@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use stratoscope_bert::taps::Moment;
 
 use super::*;
-use crate::hooks::{Activity, Span};
 use stratoscope_report::profile::Limit;
 use stratoscope_report::run_report::Position;
 use stratoscope_step::timed::{PassSize, Stamp};
+use stratoscope_train::hooks::{Activity, Span};
 
 /// The one layer: a matrix of 1000 × 1000.
 const WIDTH: usize = 1000;

@@ -13,8 +13,6 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
 
 use crate::handle::{Owned, Run};
-use crate::run_state::RunState;
-use crate::state::{ModelState, SharedModel};
 use stratoscope_arguments::callbacks::Callbacks;
 use stratoscope_arguments::context::RunContext;
 use stratoscope_arguments::context::interrupt::Listening;
@@ -24,6 +22,8 @@ use stratoscope_arguments::{FitPlan, Validation};
 use stratoscope_report::run_report::ForkOf;
 use stratoscope_step::StepState;
 use stratoscope_step::gradients::ByHand;
+use stratoscope_train::run_state::RunState;
+use stratoscope_train::state::{ModelState, SharedModel};
 
 impl Run {
     /// A second run that stands where this one stands, on a model of its own ([`Run::model`]). Both go on by themselves;
@@ -78,7 +78,7 @@ impl Run {
 ///
 /// # Errors
 /// SC0907 if a device fails.
-pub(crate) fn copy_without_run(from: &ModelState, origin: Origin) -> Result<ModelState> {
+pub fn copy_without_run(from: &ModelState, origin: Origin) -> Result<ModelState> {
     let mut step = StepState::new(from.settled()?.forked()?, from.step.policy);
     step.made_by = from.step.made_by;
     step.ensure_moments();

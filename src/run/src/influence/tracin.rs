@@ -30,15 +30,15 @@ use stratoscope_diagnostics::work::{Unit, Work};
 
 use super::Question;
 use crate::hindsight::{Aside, begin_at};
-use crate::lease::Lease;
-use crate::run_state::RunState;
-use crate::snapshot::Snapshot;
-use crate::state::ModelState;
 use stratoscope_arguments::class_weight::{ClassWeights, weighted_sum};
 use stratoscope_network::AnyNetwork;
 use stratoscope_optim::global_norm;
 use stratoscope_step::changed::StepChange;
 use stratoscope_step::head::losses;
+use stratoscope_train::lease::Lease;
+use stratoscope_train::run_state::RunState;
+use stratoscope_train::snapshot::Snapshot;
+use stratoscope_train::state::ModelState;
 
 /// Rows that have scores; of more, a random sample.
 const MAX_ROWS: usize = 4096;

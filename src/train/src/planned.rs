@@ -19,7 +19,7 @@ const MAX_LISTED_ROWS: usize = 6;
 /// What is changed about one optimizer step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OneStep {
+pub struct OneStep {
     pub activations: Vec<Change>,
     pub dropout: Option<Bits>,
     /// Pattern and factor.
@@ -33,7 +33,7 @@ pub(crate) struct OneStep {
 /// Another label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) enum NewLabel {
+pub enum NewLabel {
     Class { class: u64, name: String },
     Value(Bits),
 }
@@ -41,7 +41,7 @@ pub(crate) enum NewLabel {
 /// Another value of variables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WeightChange {
+pub struct WeightChange {
     pub pattern: String,
     /// Whether the number replaces the values, or multiplies them.
     pub is_value: bool,
@@ -49,12 +49,12 @@ pub(crate) struct WeightChange {
 }
 
 impl OneStep {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Each change: `layer 3, head 5 × 0`.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let activations = self.activations.iter();
         let mut lines: Vec<String> = activations
             .map(|it| it.to_string().replace(", example ", ", row "))
@@ -80,7 +80,7 @@ impl OneStep {
     }
 
     /// Those that worker processes cannot make.
-    pub(super) fn not_by_workers(&self) -> Vec<String> {
+    pub fn not_by_workers(&self) -> Vec<String> {
         let own = Self {
             activations: self.activations.clone(),
             gradients: self.gradients.clone(),
@@ -90,7 +90,7 @@ impl OneStep {
     }
 
     /// The changes of a model's step.
-    pub(crate) fn of(&self, state: &ModelState) -> StepChange {
+    pub fn of(&self, state: &ModelState) -> StepChange {
         let mut gradients: HashMap<ParamId, f64> = HashMap::new();
         for record in state.step.replicas.records() {
             for (pattern, factor) in &self.gradients {
@@ -120,7 +120,7 @@ impl OneStep {
 
 impl WeightChange {
     /// `weights "classifier.weight" × 1.1`.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let sign = if self.is_value { "=" } else { "×" };
         format!(
             "weights `{}` {sign} {}",
@@ -130,7 +130,7 @@ impl WeightChange {
     }
 
     /// What becomes of each variable, in the order of the changes.
-    pub(crate) fn of(all: &[Self], state: &ModelState) -> HashMap<ParamId, Vec<NewWeights>> {
+    pub fn of(all: &[Self], state: &ModelState) -> HashMap<ParamId, Vec<NewWeights>> {
         let mut found: HashMap<ParamId, Vec<NewWeights>> = HashMap::new();
         for record in state.step.replicas.records() {
             for change in all.iter().filter(|it| matches(&it.pattern, &record.name)) {
@@ -160,18 +160,4 @@ fn of_rows(one: &str, many: &str, values: Vec<(u64, String)>) -> Vec<String> {
         .map(|(row, value)| format!("row {row} = {value}"))
         .collect();
     vec![format!("{} {many}: {}, …", values.len(), first.join(", "))]
-}
-
-/// All that a call changes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Planned {
-    pub one_step: OneStep,
-    pub weights: Vec<WeightChange>,
-}
-
-impl Planned {
-    pub(super) fn lines(&self) -> Vec<String> {
-        let weights = self.weights.iter().map(WeightChange::line);
-        self.one_step.lines().into_iter().chain(weights).collect()
-    }
 }

@@ -19,13 +19,8 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_evaluation::{Interval, interval_of};
 use stratoscope_render::text;
 
-use crate::batch_plan::BatchPosition;
 use crate::handle::Run;
 use crate::hindsight::{Aside, advance, begin_at, put_aside};
-use crate::lease::Lease;
-use crate::run_state::RunState;
-use crate::snapshot::Snapshot;
-use crate::state::ModelState;
 use stratoscope_arguments::context::interrupt::Listening;
 use stratoscope_arguments::count::{Count, IntoCount};
 use stratoscope_diagnostics::problem;
@@ -37,6 +32,11 @@ use stratoscope_step::changed::StepChange;
 use stratoscope_step::forward::{forward, interrupted};
 use stratoscope_step::head::Head;
 use stratoscope_step::prepare::in_memory_only;
+use stratoscope_train::batch_plan::BatchPosition;
+use stratoscope_train::lease::Lease;
+use stratoscope_train::run_state::RunState;
+use stratoscope_train::snapshot::Snapshot;
+use stratoscope_train::state::ModelState;
 
 /// The most rows that are left out, one after the other.
 const MAX_REPLAYS: usize = 64;

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use stratoscope_diagnostics::rules::RowsNotInData;
 use stratoscope_diagnostics::{Result, Rule};
 
-use crate::edits::{Change, bad};
 use crate::handle::Run;
-use crate::run_state::RunState;
-use crate::what_if::{IntoWrittenLabel, OneStep, WrittenLabel, new_label};
+use crate::what_if::{IntoWrittenLabel, WrittenLabel, new_label};
 use stratoscope_arguments::class_weight::IntoWeight;
 use stratoscope_arguments::context::warnings::begin_call;
 use stratoscope_arguments::count::{Count, IntoCount};
@@ -19,6 +17,9 @@ use stratoscope_diagnostics::problem;
 use stratoscope_report::history::Edit;
 use stratoscope_step::changed::StepChange;
 use stratoscope_step::prepare::in_memory_only;
+use stratoscope_train::edits::{Change, bad};
+use stratoscope_train::planned::OneStep;
+use stratoscope_train::run_state::RunState;
 
 impl Run {
     /// Gives rows of the training data other labels, from the coming step on and in all epochs that follow:
@@ -40,7 +41,7 @@ impl Run {
             .collect();
         begin_call();
         self.with("relabel", |lease, run| {
-            let rows = run.known_rows("relabel", labels.iter().map(|it| &it.0))?;
+            let rows = known_rows(run, "relabel", labels.iter().map(|it| &it.0))?;
             let Some(coming) = run.coming_step(lease)? else {
                 let expects = "a step that is not done yet, and all steps are done";
                 return Err(Box::new(problem::bad_value(
@@ -79,7 +80,7 @@ impl Run {
             .collect();
         begin_call();
         self.with(CALL, |lease, run| {
-            let rows = run.known_rows(CALL, weights.iter().map(|it| &it.0))?;
+            let rows = known_rows(run, CALL, weights.iter().map(|it| &it.0))?;
             let is_weight = |weight: f64| (weight as f32).is_finite() && weight >= 0.0;
             if let Some((_, weight)) = weights.iter().find(|(_, weight)| !is_weight(*weight)) {
                 return Err(bad(CALL, weight, "a finite number ≥ 0"));
@@ -96,39 +97,32 @@ impl Run {
     }
 }
 
-impl RunState<'_> {
-    /// Rows of the training data, as numbers.
-    ///
-    /// # Errors
-    /// SC0720 for one that does not exist and for none; SC0103 for a stream.
-    fn known_rows<'c>(
-        &self,
-        call: &str,
-        rows: impl Iterator<Item = &'c Count>,
-    ) -> Result<Vec<u64>> {
-        if self.data.train.held().is_none() {
-            let why = "the rows of a stream are in its files; change them there";
-            return Err(in_memory_only(call, "rows", "…", why));
-        }
-        let known = self.data.train.len() as u64;
-        let rows: Vec<&Count> = rows.collect();
-        let number = |count: &&Count| count.value().filter(|&row| row < known);
-        let unknown: Vec<String> = (rows.iter().filter(|it| number(it).is_none()))
-            .map(ToString::to_string)
-            .collect();
-        if !unknown.is_empty() || rows.is_empty() {
-            let rule = RowsNotInData {
-                call: call.to_owned(),
-                unknown,
-                rows: self.data.train.len(),
-            };
-            return Err(rule.error());
-        }
-        Ok(rows.iter().filter_map(number).collect())
+/// Rows of the training data, as numbers.
+///
+/// # Errors
+/// SC0720 for one that does not exist and for none; SC0103 for a stream.
+fn known_rows<'c>(
+    run: &RunState<'_>,
+    call: &str,
+    rows: impl Iterator<Item = &'c Count>,
+) -> Result<Vec<u64>> {
+    if run.data.train.held().is_none() {
+        let why = "the rows of a stream are in its files; change them there";
+        return Err(in_memory_only(call, "rows", "…", why));
     }
-
-    /// Makes such a change.
-    pub(super) fn change_rows(&mut self, change: StepChange) {
-        Arc::make_mut(self.row_changes.get_or_insert_default()).add(change);
+    let known = run.data.train.len() as u64;
+    let rows: Vec<&Count> = rows.collect();
+    let number = |count: &&Count| count.value().filter(|&row| row < known);
+    let unknown: Vec<String> = (rows.iter().filter(|it| number(it).is_none()))
+        .map(ToString::to_string)
+        .collect();
+    if !unknown.is_empty() || rows.is_empty() {
+        let rule = RowsNotInData {
+            call: call.to_owned(),
+            unknown,
+            rows: run.data.train.len(),
+        };
+        return Err(rule.error());
     }
+    Ok(rows.iter().filter_map(number).collect())
 }

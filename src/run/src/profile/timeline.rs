@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use stratoscope_bert::taps::Moment;
 
-use crate::hooks::{Activity, Span, Spans};
 use stratoscope_report::profile::{PhaseTime, StepPhase, TraceEvent};
 use stratoscope_step::timed::{STAGES, TimedPass};
+use stratoscope_train::hooks::{Activity, Span, Spans};
 
 use super::layers::PartTimes;
 

@@ -10,12 +10,13 @@ use stratoscope_diagnostics::rules::{
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_strategy::Strategy;
 
+use super::Planned;
 use super::intervention::{Interventions, WrittenLabel};
-use super::planned::{NewLabel, OneStep, Planned, WeightChange};
 use stratoscope_bert::pattern::matches;
 use stratoscope_diagnostics::problem;
 use stratoscope_inspect::{Inspection, KnownOutput};
 use stratoscope_step::changed::NewWeights;
+use stratoscope_train::planned::{NewLabel, OneStep, WeightChange};
 
 const CALL: &str = "what_if";
 
