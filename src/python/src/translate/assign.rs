@@ -175,7 +175,7 @@ impl Translator<'_> {
     }
 
     /// A step of a pipeline: what it says about `fit!` stands in a comment, unless the data set itself changes.
-    fn assign_data(
+    pub(crate) fn assign_data(
         &mut self,
         name: &str,
         value: &Value,

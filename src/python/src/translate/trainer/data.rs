@@ -125,7 +125,12 @@ impl Translator<'_> {
         let Kind::Dict(items) = &columns.kind else {
             return Err("its columns are not written out".to_owned());
         };
-        let data = self.slices_of_columns(&items.clone())?;
+        let items = items.clone();
+        if let Some(pairs) = self.pairs_of_columns(&items) {
+            let data = pairs?;
+            return Ok((data.rust.clone(), Thing::Data(data)));
+        }
+        let data = self.slices_of_columns(&items)?;
         Ok((data.rust.clone(), Thing::Data(data)))
     }
 

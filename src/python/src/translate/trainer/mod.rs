@@ -10,8 +10,10 @@ mod fit;
 mod functions;
 pub(crate) mod heads;
 pub(crate) mod metrics;
+mod parameters;
 pub(crate) mod part;
 mod run;
+mod sentence_training;
 mod sentences;
 mod settings;
 
@@ -139,6 +141,10 @@ impl Translator<'_> {
                 Err("it is translated where its result gets a name".to_owned())
             }
             ("datasets", _) => return self.dataset_of_hub(full, call),
+            ("sentence_transformers", "SentenceTransformerTrainingArguments") => {
+                self.training_arguments(call)
+            }
+            ("sentence_transformers", "SentenceTransformerTrainer") => self.trainer(call),
             ("sentence_transformers", _) => return self.made_by_sentences(full, call),
             ("torch" | "transformers" | "accelerate", _) => {
                 return self.made_by_torch(value, full, call);
@@ -154,7 +160,7 @@ impl Translator<'_> {
             _ => (&call.function, ""),
         };
         if let (Some(made), Some(full)) = (object.call(), self.names.called(object))
-            && full.starts_with("transformers.")
+            && (full.starts_with("transformers.") || full.starts_with("sentence_transformers."))
             && full.ends_with("Trainer")
         {
             // `Trainer(…).train()`.
@@ -213,6 +219,9 @@ impl Translator<'_> {
         value: &Value,
         span: CellSpan,
     ) -> Option<Result<(), Why>> {
+        if let Some(examples) = self.input_examples(value) {
+            return Some(examples.and_then(|data| self.assign_data(name, value, data, span)));
+        }
         if let (Some(call), Some("peft.get_peft_model")) =
             (value.call(), self.names.called(value).as_deref())
         {

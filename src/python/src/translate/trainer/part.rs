@@ -57,6 +57,8 @@ pub(crate) enum Part {
     Measures(Vec<Measure>),
     /// A callback of the `Trainer` that stops early: patience and threshold.
     Stopping(Option<Value>, Option<Value>),
+    /// A loss of `sentence_transformers`, as Rust.
+    SentenceLoss(String),
     /// `LoraConfig`, as Rust.
     Lora(String),
     /// `pipeline(…)`: its model, as Rust.
@@ -84,6 +86,7 @@ impl Part {
             Self::Collator(..) => "a collator",
             Self::Measures(_) => "a metric",
             Self::Stopping(..) => "a callback",
+            Self::SentenceLoss(_) => "a loss",
             Self::Lora(_) => "a configuration",
             Self::Pipe(_) => "a pipeline",
             Self::Optimizer(_) => "an optimizer",

@@ -7,52 +7,23 @@ use super::super::fit::add;
 use super::super::thing::{Pipeline, Thing};
 use super::super::{Translator, Why, text};
 use super::compile::{Plan, RunLength};
+use super::parameters::{OF_SENTENCES, PARAMETERS};
 use super::part::{HeadKind, Part, Trainer};
 use super::settings::Settings;
 use crate::model::{Call, Kind, Value};
 use crate::trainer_rules;
 
-/// The parameters of `Trainer` in their order.
-const PARAMETERS: &[&str] = &[
-    "model",
-    "args",
-    "data_collator",
-    "train_dataset",
-    "eval_dataset",
-    "processing_class",
-    "model_init",
-    "compute_loss_func",
-    "compute_metrics",
-    "callbacks",
-    "optimizers",
-];
-
-/// Arguments of `Trainer` without a counterpart.
-const LEFT: &[(&str, &str)] = &[
-    (
-        "compute_loss_func",
-        "a custom loss is `Loss::of_classes(\"name\", |outputs, classes| …)`, the `loss` of `compile!`",
-    ),
-    (
-        "optimizers",
-        "the optimizer and its schedule are the `optimizer` of `compile!`",
-    ),
-    (
-        "optimizer_cls_and_kwargs",
-        "the optimizer is the `optimizer` of `compile!`",
-    ),
-    (
-        "preprocess_logits_for_metrics",
-        "metrics here see the outputs as they are",
-    ),
-];
-
 impl Translator<'_> {
     /// `Trainer(…)`: `compile!`, and what `fit!` gets when `train()` is called.
     pub(crate) fn trainer(&mut self, call: &Call) -> Result<Made, Why> {
         call.see_all();
+        let full = self.names.full(&call.function).unwrap_or_default();
+        let parameters = match full.starts_with("sentence_transformers.") {
+            true => OF_SENTENCES,
+            false => PARAMETERS,
+        };
         let given = |name: &str| {
-            let place = PARAMETERS.iter().position(|it| *it == name);
+            let place = parameters.iter().position(|it| *it == name);
             let value = call.argument(name, place.unwrap_or(usize::MAX));
             value.filter(|it| it.kind != Kind::None)
         };
@@ -83,13 +54,27 @@ impl Translator<'_> {
             Some(function) => self.measures_of(function)?,
             None => Vec::new(),
         };
-        self.others_of_trainer(call);
+        self.others_of_trainer(call, parameters);
+        let loss = match given("loss") {
+            Some(loss) if parameters == OF_SENTENCES => Some(self.sentence_loss_of(loss)?),
+            None if parameters == OF_SENTENCES => {
+                return Err("without a `loss` it takes `CoSENTLoss`, which is not here; `MeanSquaredError` of `compile!` is the loss of cosines".to_owned());
+            }
+            _ => None,
+        };
         let stopping = match given("callbacks") {
             Some(callbacks) => self.stopping_of(callbacks)?,
             None => None,
         };
         let plan = self.plan_of_trainer(&settings, train.as_ref())?;
-        self.push_compile_of_trainer(&settings, &plan, (model, &rust), head, &measures, call.span)?;
+        self.push_compile_of_trainer(
+            &settings,
+            &plan,
+            (model, &rust, loss),
+            head,
+            &measures,
+            call.span,
+        )?;
         let mut trainer = Trainer {
             model: rust,
             train,
@@ -110,29 +95,6 @@ impl Translator<'_> {
             String::new(),
             Thing::Part(Box::new(Part::Trainer(Box::new(trainer)))),
         ))
-    }
-
-    /// Names the arguments of a `Trainer` that no other call has.
-    fn others_of_trainer(&mut self, call: &Call) {
-        for keyword in &call.keywords {
-            let why = LEFT
-                .iter()
-                .find(|(name, _)| *name == keyword.name)
-                .map(|(_, why)| *why);
-            match keyword.name.as_str() {
-                "tokenizer" | "processing_class" => {
-                    self.idle(
-                        keyword.span,
-                        "a model brings the tokenizer of its checkpoint",
-                    );
-                }
-                _ if why.is_some() => {
-                    self.leave_argument(keyword, why.unwrap_or_default().to_owned());
-                }
-                name if PARAMETERS.contains(&name) => {}
-                name => self.leave_argument(keyword, format!("`Trainer` has no `{name}` here")),
-            }
-        }
     }
 
     fn plan_of_trainer(
@@ -264,7 +226,7 @@ impl Translator<'_> {
         &mut self,
         settings: &Settings,
         plan: &Plan,
-        (model, rust): (&Value, &str),
+        (model, rust, loss): (&Value, &str, Option<String>),
         head: Option<HeadKind>,
         measures: &[super::metrics::Measure],
         span: CellSpan,
@@ -273,8 +235,12 @@ impl Translator<'_> {
         let smoothing = settings.get("label_smoothing_factor");
         let smoothing = smoothing.map(|(value, span)| (value.clone(), span));
         let outputs = self.facts(model).and_then(|it| it.outputs);
-        let loss = self.loss_of_head(head, outputs, smoothing)?;
-        if head.is_none() {
+        let is_given = loss.is_some();
+        let loss = match loss {
+            Some(loss) => loss,
+            None => self.loss_of_head(head, outputs, smoothing)?,
+        };
+        if head.is_none() && !is_given {
             self.note(span, "the model is made in another cell: the `Trainer` takes the loss of its head, which is this one for a classifier");
         }
         let mut parts = vec![format!("optimizer = {optimizer}"), format!("loss = {loss}")];

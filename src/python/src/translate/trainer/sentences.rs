@@ -28,10 +28,12 @@ impl Translator<'_> {
             "sentence_transformers.util.cos_sim" | "sentence_transformers.util.pytorch_cos_sim" => {
                 self.similarity(call)
             }
-            _ if full.contains("losses.") || full.ends_with("InputExample") => Err(
-                "a model of sentences is trained with pairs: `Dataset::from_examples` of texts with `with_pair` and a similarity, \
-                 `MeanSquaredError` for `CosineSimilarityLoss`; with pairs or triplets without labels and `MultipleNegativesRanking` or \
-                 `TripletMargin`, as `docs/heads.md` shows"
+            _ if full.ends_with("Loss") => {
+                let class = full.rsplit('.').next().unwrap_or_default();
+                self.sentence_loss(class, call)
+            }
+            _ if full.ends_with("InputExample") => Err(
+                "an example alone is `Example::new(\"a text\").with_pair(\"another\").with_label(Label::Value(0.8))`, and a list of them a data set"
                     .to_owned(),
             ),
             _ => return None,
@@ -81,9 +83,9 @@ impl Translator<'_> {
         match method {
             "encode" if is_model => Some(self.encoded_texts(object, call)),
             "similarity" if is_model => Some(self.similarity(call)),
-            "fit" if call.keyword("train_objectives").is_some() => Some(Err(
-                "a model of sentences is trained by `fit!` with pairs of texts, as `docs/heads.md` shows".to_owned(),
-            )),
+            "fit" if is_model && call.keyword("train_objectives").is_some() => {
+                Some(self.fit_of_sentences(object, call))
+            }
             _ => None,
         }
     }
