@@ -4,7 +4,7 @@ use super::super::Translator;
 use crate::model::Call;
 
 /// The parameters of `Trainer` in their order.
-pub(super) const PARAMETERS: &[&str] = &[
+const PARAMETERS: &[&str] = &[
     "model",
     "args",
     "data_collator",
@@ -53,6 +53,15 @@ const LEFT: &[(&str, &str)] = &[
         "metrics here see the outputs as they are",
     ),
 ];
+
+/// The parameters of a class.
+pub(super) fn parameters_of(full: &str) -> &'static [&'static str] {
+    if full.starts_with("sentence_transformers.") {
+        OF_SENTENCES
+    } else {
+        PARAMETERS
+    }
+}
 
 impl Translator<'_> {
     /// Names the arguments of a `Trainer` that no other call has.

@@ -7,7 +7,7 @@ use super::super::fit::add;
 use super::super::thing::{Pipeline, Thing};
 use super::super::{Translator, Why, text};
 use super::compile::{Plan, RunLength};
-use super::parameters::{OF_SENTENCES, PARAMETERS};
+use super::parameters::{OF_SENTENCES, parameters_of};
 use super::part::{HeadKind, Part, Trainer};
 use super::settings::Settings;
 use crate::model::{Call, Kind, Value};
@@ -17,11 +17,7 @@ impl Translator<'_> {
     /// `Trainer(…)`: `compile!`, and what `fit!` gets when `train()` is called.
     pub(crate) fn trainer(&mut self, call: &Call) -> Result<Made, Why> {
         call.see_all();
-        let full = self.names.full(&call.function).unwrap_or_default();
-        let parameters = match full.starts_with("sentence_transformers.") {
-            true => OF_SENTENCES,
-            false => PARAMETERS,
-        };
+        let parameters = parameters_of(&self.names.full(&call.function).unwrap_or_default());
         let given = |name: &str| {
             let place = parameters.iter().position(|it| *it == name);
             let value = call.argument(name, place.unwrap_or(usize::MAX));
