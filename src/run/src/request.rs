@@ -25,14 +25,6 @@ impl Standing for Run {
         Ok(Self::rewind(self, step)?.to_string().into())
     }
 
-    fn freeze(&self, prefix: &str) -> Result<Value> {
-        Ok(Self::freeze(self, prefix)?.what.into())
-    }
-
-    fn unfreeze(&self, prefix: &str) -> Result<Value> {
-        Ok(Self::unfreeze(self, prefix)?.what.into())
-    }
-
     fn drop_examples(&self, rows: &[u64]) -> Result<Value> {
         Ok(Self::drop_examples(self, rows.iter().copied())?.what.into())
     }

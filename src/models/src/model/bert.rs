@@ -42,13 +42,13 @@ macro_rules! of_a_checkpoint {
         fn blueprint(
             &self,
             files: &$crate::model::bert::BertFiles,
-        ) -> Option<$crate::network::Blueprint> {
+        ) -> Option<stratoscope_network::Blueprint> {
             let architecture = <Self as stratoscope_bert::BertNetwork>::ARCHITECTURE;
-            $crate::network::Blueprint::of(architecture, &files.config)
+            stratoscope_network::Blueprint::of(architecture, &files.config)
         }
 
-        fn output_activation(&self) -> Option<$crate::network::Activation> {
-            Some($crate::network::Activation::Linear)
+        fn output_activation(&self) -> Option<stratoscope_network::Activation> {
+            Some(stratoscope_network::Activation::Linear)
         }
 
         fn follows_policy() -> bool {
@@ -68,8 +68,8 @@ macro_rules! of_a_checkpoint {
 /// [`Network::segment`] of a network whose rows are those of its batches: its head as a function of the last layer's output.
 macro_rules! in_stages {
     ($head:expr) => {
-        fn in_stages() -> $crate::network::InStages {
-            $crate::network::InStages::Chain
+        fn in_stages() -> stratoscope_network::InStages {
+            stratoscope_network::InStages::Chain
         }
 
         fn segment(
@@ -80,7 +80,7 @@ macro_rules! in_stages {
             mode: stratoscope_bert::Mode,
             device: &burn::tensor::Device,
         ) -> Option<stratoscope_bert::Computed> {
-            let head: $crate::network::Head<Self> = $head;
+            let head: stratoscope_network::Head<Self> = $head;
             let texts = stratoscope_bert::BatchTensors::from_batch(batch, device);
             let hidden = segment.hidden(&self.bert, before, texts.clone(), mode);
             Some(segment.computed(hidden, |hidden| head(self, hidden, &texts, batch, mode)))

@@ -62,15 +62,50 @@ impl Observer for Others {
     }
 }
 
-/// The losses of a run whose rate is pinned after three steps by a cell.
-fn by_a_cell() -> Vec<f64> {
+/// The losses of a run that a cell changes after three steps.
+fn changed_by_a_cell(change: impl FnOnce(&Run)) -> Vec<f64> {
     let model = load(&tiny_bert(0.1));
     model.compile(plain_args()).expect("valid arguments");
     let run = model.start(&sentences(40), args()).expect("it starts");
     run.step(3).expect("three steps");
-    run.set_learning_rate(pin(1e-3)).expect("a rate");
+    change(&run);
     let history = run.finish().expect("the rest");
     history.steps.iter().map(|it| it.loss).collect()
+}
+
+/// The losses of a run whose rate is pinned after three steps by a cell.
+fn by_a_cell() -> Vec<f64> {
+    changed_by_a_cell(|run| {
+        run.set_learning_rate(pin(1e-3)).expect("a rate");
+    })
+}
+
+#[test]
+fn variables_are_frozen_by_a_request_during_fit() {
+    let others = Arc::new(Others {
+        asks: vec![
+            (3, request("freeze", json!({"prefix": "none"}))),
+            (3, request("freeze", json!({"prefix": "bert."}))),
+        ],
+        seen: Mutex::default(),
+    });
+    let context = RunContext::new();
+    context.observe(others.clone());
+    let _entered = context.enter();
+    let model = load(&tiny_bert(0.1));
+    model.compile(plain_args()).expect("valid arguments");
+    let history = model.fit(&sentences(40), args()).expect("it trains");
+    let answers = &others.seen.lock().expect("nobody panics here").answers;
+    assert_eq!(answers[0]["error"]["code"], "SC0103");
+    assert_eq!(answers[1]["ok"], true, "{}", answers[1]);
+    let losses: Vec<f64> = history.steps.iter().map(|it| it.loss).collect();
+    let frozen = changed_by_a_cell(|run| {
+        run.freeze("bert.")
+            .expect("there is something left to train");
+    });
+    assert_eq!(losses, frozen);
+    assert_ne!(losses, changed_by_a_cell(|_| {}));
+    assert_eq!(history.edits[0].what, "`bert.` frozen");
 }
 
 #[test]

@@ -42,8 +42,6 @@ pub trait Standing {
     fn epoch(&self) -> Result<Value>;
     fn finish(&self) -> Result<Value>;
     fn rewind(&self, step: u64) -> Result<Value>;
-    fn freeze(&self, prefix: &str) -> Result<Value>;
-    fn unfreeze(&self, prefix: &str) -> Result<Value>;
     fn drop_examples(&self, rows: &[u64]) -> Result<Value>;
     fn set_batch_size(&self, examples: u64) -> Result<Value>;
     fn set_accumulation(&self, batches: u64) -> Result<Value>;
@@ -194,13 +192,15 @@ pub(crate) const ACTIONS: [Action; 19] = [
         name: "freeze",
         arguments: &[PREFIX],
         does: "does not train these variables any more",
-        effect: Effect::Call(|run, given| run.freeze(given.text("prefix"))),
+        effect: Effect::Change(|given, _| {
+            Ok(Change::Train(given.text("prefix").to_owned(), false))
+        }),
     },
     Action {
         name: "unfreeze",
         arguments: &[PREFIX],
         does: "trains these variables again",
-        effect: Effect::Call(|run, given| run.unfreeze(given.text("prefix"))),
+        effect: Effect::Change(|given, _| Ok(Change::Train(given.text("prefix").to_owned(), true))),
     },
     Action {
         name: "drop_examples",

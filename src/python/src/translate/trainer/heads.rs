@@ -360,8 +360,8 @@ impl Translator<'_> {
         let rust = match (model.text(), model.name()) {
             (Some(checkpoint), _) => {
                 if labels {
-                    self.note(model.span, "the number of labels is the one of the checkpoint: write it in place of the 2");
-                    format!("{class}::from_pretrained({}, 2)?", text::text(checkpoint))
+                    let checkpoint = text::text(checkpoint);
+                    format!("{class}::from_pretrained_with({checkpoint}, &LoadOptions::new())?")
                 } else {
                     format!("{class}::from_pretrained({})?", text::text(checkpoint))
                 }
