@@ -181,6 +181,7 @@ impl<'a> Callbacks<'a> {
         found.flatten().collect()
     }
 
+    /// Calls all with the run that begins.
     pub fn train_begins(&mut self, run: &FitStarted) {
         self.each(|callback| {
             callback.on_train_begin(run);
@@ -188,6 +189,7 @@ impl<'a> Callbacks<'a> {
         });
     }
 
+    /// Calls all with the number of the epoch that begins.
     pub fn tell_epoch_begins(&mut self, epoch: u64) {
         self.each(|callback| {
             callback.on_epoch_begin(epoch);
@@ -195,14 +197,17 @@ impl<'a> Callbacks<'a> {
         });
     }
 
+    /// Calls all with an execution that has ended; `Stop` if one of them asks for it.
     pub fn tell_batches_ended(&mut self, execution: &ExecutionRecord) -> Flow {
         self.each(|callback| callback.on_batch_end(execution))
     }
 
+    /// Calls all with an epoch that has ended; `Stop` if one of them asks for it.
     pub fn tell_epoch_ended(&mut self, epoch: &EpochRecord) -> Flow {
         self.each(|callback| callback.on_epoch_end(epoch))
     }
 
+    /// Calls all with the history of the run that has ended.
     pub fn train_ended(&mut self, history: &History) {
         self.each(|callback| {
             callback.on_train_end(history);
@@ -210,6 +215,7 @@ impl<'a> Callbacks<'a> {
         });
     }
 
+    /// Calls all with an alert.
     pub fn tell_alert(&mut self, alert: &Alert) {
         self.each(|callback| {
             callback.on_alert(alert);

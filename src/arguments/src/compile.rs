@@ -24,13 +24,21 @@ use stratoscope_optim::{IntoOptimizer, Optimizer};
 /// ```
 #[derive(Debug, Default)]
 pub struct CompileArgs {
+    /// The optimizer, if it is written.
     pub optimizer: Option<Optimizer>,
+    /// The loss, if it is written.
     pub loss: Option<Loss>,
+    /// The metrics; none if they are not written.
     pub metrics: Vec<Metric>,
+    /// Batches from one return to the host to the next.
     pub steps_per_execution: Option<Count>,
+    /// Batches of an optimizer step.
     pub gradient_accumulation_steps: Option<Count>,
+    /// Steps from one average of the replicas' parameters to the next.
     pub sync_every: Option<Count>,
+    /// Whether arguments that the strategy does not support are left out with a warning.
     pub drop_unsupported: bool,
+    /// The strategy that the model must have been built under.
     pub strategy: StrategyChoice,
     /// What is wrong with the values so far.
     pub problems: Vec<Diagnostic>,
@@ -126,6 +134,7 @@ pub struct NoStrategy;
     non_upper_case_globals,
     reason = "it is written as a word of the DSL, as Python's None"
 )]
+/// For `strategy = none`: the model is trained where it is.
 pub const none: NoStrategy = NoStrategy;
 
 /// What `strategy = …` takes.

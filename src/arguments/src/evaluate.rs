@@ -17,11 +17,13 @@ pub struct EvaluateArgs {
 /// Every default filled in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EvaluatePlan {
+    /// Examples of a batch.
     pub batch_size: usize,
     /// Batches in all; `None`: all of the data.
     pub steps: Option<usize>,
     /// `None`: that of the training, or [`default_max_length`](super::default_max_length) of the model.
     pub max_length: Option<usize>,
+    /// Whether a table is shown.
     pub verbose: bool,
 }
 

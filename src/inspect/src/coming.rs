@@ -13,8 +13,11 @@ use stratoscope_step::{NumberedBatch, StepSettings, StepState};
 
 /// A run before an optimizer step: all that the step reads. Nothing is changed.
 pub struct Inspection<'a> {
+    /// The state of the model.
     pub step: &'a StepState,
+    /// The settings of the coming step.
     pub settings: &'a StepSettings,
+    /// Tokenizer and labels.
     pub files: &'a dyn Files,
     /// The number of the step's first batch in the run: that of its dropout masks.
     pub first_batch: u64,

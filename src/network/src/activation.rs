@@ -73,6 +73,7 @@ impl Activation {
         matches!(self, Self::Sigmoid | Self::Softmax)
     }
 
+    /// The activation of each number. Shape: kept.
     pub fn forward(self, x: Tensor<3>) -> Tensor<3> {
         match self {
             Self::Linear => x,

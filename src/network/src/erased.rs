@@ -22,6 +22,7 @@ use stratoscope_report::summary::LayerRow;
 pub struct AnyNetwork(Box<dyn Erased>);
 
 impl AnyNetwork {
+    /// A network whose type is not named any more.
     pub fn new<N: Network>(network: N) -> Self {
         Self(Box::new(network))
     }

@@ -46,6 +46,7 @@ pub(crate) struct Owned {
 }
 
 impl Run {
+    /// What `start!` calls: prepares a run, which stands before its first step.
     pub fn start(
         model: Arc<SharedModel>,
         data: Data<'_>,

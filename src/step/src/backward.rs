@@ -26,9 +26,11 @@ use stratoscope_optim::squares_on_device;
 /// How a batch is run.
 #[derive(Clone)]
 pub struct Pass {
+    /// The loss.
     pub loss: Loss,
     /// What each example counts in the loss, by its class; 1 each where there are none.
     pub class_weights: Option<ClassWeights>,
+    /// Whether dropout is active, and with which masks.
     pub dropout: Dropout,
     /// What the layers compute in.
     pub precision: Precision,
@@ -174,15 +176,19 @@ pub(super) fn forward_backward_of(
 
 /// One replica's part of a batch, to be run forward and backward.
 pub(super) struct ReplicaPass<'a> {
+    /// The network of the replica.
     pub network: &'a AnyNetwork,
+    /// The device of the replica.
     pub device: &'a Device,
     /// The replica's number: dropout masks depend on it.
     pub replica: usize,
+    /// The replica's examples.
     pub part: &'a Batch,
     /// The examples that the replica sees in the whole step.
     pub share: usize,
     /// Its share of a loss that compares the examples of the whole batch, where other replicas have some of them.
     pub compared: Option<&'a Share>,
+    /// What is the same for all replicas.
     pub pass: &'a Pass,
     /// The weights that its layers gather, where replicas divide the weights.
     pub shards: Option<Shards>,

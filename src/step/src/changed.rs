@@ -167,7 +167,9 @@ impl Pass {
 /// What becomes of the numbers of a variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NewWeights {
+    /// The values times this factor.
     Scaled(f64),
+    /// This value everywhere.
     Set(f64),
 }
 

@@ -18,7 +18,9 @@ use stratoscope_report::history::{Evaluation, Measured};
 /// What a model is measured by.
 #[derive(Clone, Copy)]
 pub struct Measures<'a> {
+    /// The loss.
     pub loss: Loss,
+    /// What is measured beside the loss.
     pub metrics: &'a [Metric],
     /// How many classes the outputs are; `None` where the one output is a number.
     pub classes: Option<usize>,

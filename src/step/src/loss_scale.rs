@@ -43,6 +43,7 @@ impl LossScale {
         Self { scale, finite }
     }
 
+    /// What the loss is multiplied with before the backward pass.
     pub fn scale(&self) -> f64 {
         self.scale
     }

@@ -23,15 +23,25 @@ use stratoscope_report::counters::Counters;
 /// All that an optimizer step changes, but gradients: between two steps there are none.
 #[derive(Clone)]
 pub struct SavedStep {
+    /// The variables of all replicas.
     pub values: SavedValues<AnyNetwork>,
+    /// The optimizer's state of each replica.
     pub moments: Vec<OptimizerState>,
+    /// The scale of the loss under `mixed_float16`.
     pub loss_scale: LossScale,
+    /// Where local SGD stands.
     pub local: LocalSgdState,
+    /// The counts of the epoch's metrics.
     pub tallies: Option<Tallies>,
+    /// Batches that were computed.
     pub batches: u64,
+    /// Optimizer steps that were made.
     pub steps: u64,
+    /// What was counted so far.
     pub counters: Counters,
+    /// The bytes of each variable's gradient in the latest exchange.
     pub gradient_bytes: HashMap<ParamId, u64>,
+    /// Examples and tokens of each replica in the latest batch.
     pub last_batch: Vec<(usize, usize)>,
 }
 

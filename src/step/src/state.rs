@@ -37,8 +37,11 @@ use stratoscope_report::run_report::LayerRatio;
 /// What stays the same from step to step.
 #[derive(Clone)]
 pub struct StepSettings {
+    /// The settings of `compile!`.
     pub compiled: Arc<Compiled>,
+    /// The loss.
     pub loss: Loss,
+    /// How replicas are combined.
     pub exchange: ExchangeMode,
     /// The parameters that weight decay leaves alone.
     pub undecayed: Arc<HashSet<ParamId>>,
@@ -65,14 +68,18 @@ pub struct StepSettings {
 /// A batch with its number in the run, which is that of its dropout masks.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedBatch<'a> {
+    /// Its number in the run: that of its dropout masks.
     pub number: u64,
+    /// The batch.
     pub batch: &'a Batch,
 }
 
 /// The sum of the losses of some examples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossSum {
+    /// The sum of the losses.
     pub sum: f64,
+    /// How many there are.
     pub examples: usize,
     /// How many examples they count as ([`Batch::counted`]): in whole steps, as many as there are.
     counted: f64,
@@ -162,15 +169,20 @@ pub enum Proposed {
     Skipped,
     /// A gradient is not finite: nothing is updated.
     NotFinite {
+        /// Where.
         found: NonFinite,
+        /// The learning rate of the step.
         rate: f64,
+        /// The loss of the step.
         loss: f64,
+        /// The norm of the gradient.
         norm: f64,
     },
 }
 
 /// The gradients of a step, exchanged and finite, with the numbers that are known before the update.
 pub struct Proposal {
+    /// What became of the gradients.
     pub exchanged: Exchanged,
     /// The mean loss over the examples of the step.
     pub loss: f64,

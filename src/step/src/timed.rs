@@ -14,9 +14,11 @@ pub const STAGES: [&str; 6] = ["forward", "loss", "backward", "accumulate", "rea
 /// A mark of a pass, with its time.
 #[derive(Clone, Debug)]
 pub struct Stamp {
+    /// When.
     pub at: Instant,
     /// The part of the network, or one of [`STAGES`].
     pub layer: String,
+    /// What has begun or ended.
     pub moment: Moment,
     /// Of an output; else empty.
     pub shape: Vec<usize>,
@@ -47,9 +49,13 @@ impl PassSize {
 pub struct TimedPass {
     /// The number of the replica or stage.
     pub replica: usize,
+    /// When the pass began.
     pub begun: Instant,
+    /// When it ended.
     pub ended: Instant,
+    /// What was computed.
     pub size: PassSize,
+    /// The moments within it, the earliest first.
     pub stamps: Vec<Stamp>,
 }
 

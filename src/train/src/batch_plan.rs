@@ -21,7 +21,9 @@ use stratoscope_report::counters::{Counters, Exchange, Shape};
 /// A batch of a run, by its epoch and its number in that. Positions are ordered as the batches follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchPosition {
+    /// The epoch, from 0.
     pub epoch: u64,
+    /// The batch of the epoch, from 0.
     pub batch: u64,
 }
 
@@ -30,8 +32,11 @@ pub struct BatchPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepPosition {
+    /// The epoch, from 0.
     pub epoch: u64,
+    /// The batch of the epoch, from 0.
     pub batch: u64,
+    /// Optimizer steps that were made before.
     pub steps: u64,
 }
 

@@ -17,6 +17,7 @@ use stratoscope_step::gradients::ByHand;
 use stratoscope_step::{StepState, gathered_in_parts};
 
 impl ModelState {
+    /// Whether its variables exist.
     pub fn is_built(&self) -> bool {
         self.step.replicas.first().is_built()
     }
@@ -62,6 +63,7 @@ impl ModelState {
         }
     }
 
+    /// Makes the variables of a network that waits for the width of its input.
     pub fn make_variables(
         &mut self,
         width: usize,

@@ -52,8 +52,11 @@ pub fn scale(factor: f64) -> RateChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Change {
+    /// This learning rate, whatever the schedule says.
     PinRate(Bits),
+    /// A factor of what the schedule says.
     ScaleRate(Bits),
+    /// How gradients are clipped; `None`: not at all.
     Clip(Option<(Clip, Bits)>),
     /// The beginning of the names of variables, and whether they are trained.
     Train(String, bool),
@@ -102,7 +105,9 @@ pub(crate) enum Clip {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dated {
+    /// The number of steps.
     pub step: u64,
+    /// The change.
     pub change: Change,
 }
 
@@ -227,6 +232,7 @@ pub fn skip_change(run: &RunState<'_>) -> Result<Change> {
     Ok(Change::Skip(epoch, batch))
 }
 
+/// SC0103 for the value of a change.
 pub fn bad(
     call: &str,
     given: impl ToString,

@@ -75,7 +75,9 @@ impl Pause {
 pub(crate) struct LoopState<'r, 'm, 'a> {
     /// The model's state; callbacks may read it between executions.
     pub lease: &'r mut Lease<'m>,
+    /// The run.
     pub run: &'r mut RunState<'a>,
+    /// Where the call leaves the loop.
     pub goal: Goal,
     /// Optimizer steps of this call.
     pub made: u64,

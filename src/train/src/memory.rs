@@ -72,8 +72,11 @@ pub fn check(state: &ModelState, batch_size: usize, length: usize, recompute: bo
 /// What is to be computed at once, for a plan of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtOnce {
+    /// Examples of a batch.
     pub examples: usize,
+    /// Tokens of an example.
     pub length: usize,
+    /// Whether layers are computed again in the backward pass.
     pub recompute: bool,
     /// It is a part of a batch: the gradients of the parts before are there.
     pub is_part: bool,

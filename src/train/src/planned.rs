@@ -20,7 +20,9 @@ const MAX_LISTED_ROWS: usize = 6;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OneStep {
+    /// Other outputs of layers.
     pub activations: Vec<Change>,
+    /// The rate of every dropout.
     pub dropout: Option<Bits>,
     /// Pattern and factor.
     pub gradients: Vec<(String, Bits)>,
@@ -34,7 +36,9 @@ pub struct OneStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum NewLabel {
+    /// A class, by its number and its name.
     Class { class: u64, name: String },
+    /// A number.
     Value(Bits),
 }
 
@@ -42,13 +46,16 @@ pub enum NewLabel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightChange {
+    /// Which variables.
     pub pattern: String,
     /// Whether the number replaces the values, or multiplies them.
     pub is_value: bool,
+    /// The value or the factor.
     pub number: Bits,
 }
 
 impl OneStep {
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -25,21 +25,28 @@ use stratoscope_step::{LossSum, StepRecorded, StepState};
 /// Where a run is, and what it has measured.
 #[derive(Clone)]
 pub(crate) struct Progress {
+    /// The epoch, from 0.
     pub epoch: u64,
     /// Batches of the epoch that are done.
     pub batch: u64,
     /// The loss over the examples of the epoch, added up batch by batch, so that it does not depend on where
     /// executions end.
     pub epoch_loss: LossSum,
+    /// How long the epoch took so far.
     pub epoch_seconds: f64,
     /// Whether the callbacks of the epoch's begin were called and its metrics were reset.
     pub epoch_begun: bool,
     /// Whether a callback of a batch ends the run with this epoch.
     pub stops: bool,
+    /// The learning rate of the latest step.
     pub last_rate: f64,
+    /// The loss of the latest step.
     pub last_loss: Option<f64>,
+    /// The norm of the latest gradient.
     pub last_norm: Option<f64>,
+    /// The best epoch so far.
     pub best: BestEpoch,
+    /// What the warnings of the run have seen.
     pub watch: Watch,
     /// What the training passes have said of each example, for `data_map`.
     pub examples: ExampleLog,
@@ -49,6 +56,7 @@ pub(crate) struct Progress {
     pub recent: Recent,
     /// All weights were looked at in this run, and were finite.
     pub were_weights_finite: bool,
+    /// What was measured.
     pub history: History,
 }
 
@@ -59,10 +67,12 @@ pub(crate) struct BestEpoch {
     pub value: Option<f64>,
     /// Its weights, kept for early stopping.
     pub weights: Option<AnyNetwork>,
+    /// Epochs since the best one.
     pub epochs_without_better: u64,
 }
 
 impl Progress {
+    /// The begin of a run, in this epoch.
     pub fn new(devices: String, epoch: u64) -> Self {
         Self {
             epoch,
@@ -161,19 +171,28 @@ impl Progress {
 /// An execution that is running: `steps_per_execution` batches between two returns to the host.
 #[derive(Clone, Default)]
 pub(crate) struct Execution {
+    /// The epoch, from 0.
     pub epoch: u64,
+    /// Its first batch, from 0.
     pub first_batch: u64,
+    /// Its batches so far.
     pub batches: u64,
+    /// Its optimizer steps so far.
     pub optimizer_steps: u64,
+    /// Its losses.
     pub loss: LossSum,
+    /// The rate of its first step.
     pub learning_rate: Option<f64>,
+    /// The norm of its latest gradient.
     pub gradient_norm: Option<f64>,
+    /// How long it took so far.
     pub seconds: f64,
     /// A step of it has left weights that may not be finite.
     pub is_doubtful: bool,
 }
 
 impl Execution {
+    /// An execution that begins with this batch.
     pub fn new(epoch: u64, first_batch: u64) -> Self {
         Self {
             epoch,
@@ -189,6 +208,7 @@ impl Execution {
         self.is_doubtful |= !step.are_weights_finite;
     }
 
+    /// Its record in the history.
     pub fn finished(self, step: u64, next_rate: f64) -> ExecutionRecord {
         ExecutionRecord {
             epoch: self.epoch,
@@ -206,7 +226,9 @@ impl Execution {
 
 /// A run that was interrupted.
 pub(crate) struct SavedRun {
+    /// Where it was.
     pub progress: Progress,
+    /// What must be the same for another run to go on with it.
     pub signature: Signature,
     /// The changes that were made to it.
     pub edits: Vec<Dated>,
@@ -268,6 +290,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
+    /// That of a run with this plan and this data.
     pub fn of(
         plan: &FitPlan<'_>,
         data: &Prepared,
@@ -299,6 +322,7 @@ pub(crate) struct DataChecksums {
     pub all: Checksum,
 }
 
+/// The checksums of a data set.
 pub fn checksums(data: &Split) -> DataChecksums {
     match data {
         Split::Held(encoded) => of_tokens(encoded),

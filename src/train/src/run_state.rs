@@ -33,9 +33,13 @@ use stratoscope_step::prepare::Prepared;
 pub struct RunState<'a> {
     /// Distinguishes the runs of a context.
     pub number: u64,
+    /// The arguments of `fit!`, resolved.
     pub plan: FitPlan<'a>,
+    /// Who observes the run.
     pub observer: Arc<dyn Observer>,
+    /// The data in tokens.
     pub data: Prepared,
+    /// What is the same from step to step.
     pub settings: StepSettings,
     /// As they were before any change.
     pub base: StepSettings,
@@ -59,6 +63,7 @@ pub struct RunState<'a> {
     pub micro_batches: Option<usize>,
     /// What must be the same for another run to go on with this one.
     pub signature: Signature,
+    /// How far it is, and what was measured.
     pub progress: Progress,
     /// What happens in it beside the arithmetic of the loop, which has them while a call drives the run.
     pub hooks: Hooks<'a>,
@@ -66,6 +71,7 @@ pub struct RunState<'a> {
     pub started: FitStarted,
     /// A run of `start!`: it is left between two optimizer steps only.
     pub pauses_between_steps: bool,
+    /// Whether it has begun, or is over.
     pub phase: Phase,
     /// The latest call has failed in an update: some weights may have changed and others not.
     pub is_damaged: bool,
@@ -86,6 +92,7 @@ pub struct RunState<'a> {
 pub enum Phase {
     /// No call has driven it yet: the callbacks have not heard of it.
     Fresh,
+    /// It has begun.
     Going,
     /// It has left its weights, or was given up.
     Over,
@@ -93,6 +100,7 @@ pub enum Phase {
 
 /// With which batch the next optimizer step begins that is not left out.
 pub(crate) struct ComingBatch {
+    /// Where that batch is.
     pub position: BatchPosition,
     /// How many batches before it are left out.
     pub left_out: u64,

@@ -13,7 +13,9 @@ use stratoscope_step::{SavedStep, StepState};
 /// A run between two optimizer steps. A clone shares its tensors.
 #[derive(Clone)]
 pub struct Snapshot {
+    /// The state of the model.
     pub state: SavedStep,
+    /// How far the run was.
     pub progress: Progress,
     /// The changes of the run that were made before.
     pub edits: usize,

@@ -33,6 +33,7 @@ pub struct SharedModel {
 }
 
 impl SharedModel {
+    /// A model that no call has.
     pub fn new(state: ModelState) -> Self {
         Self {
             identity: Arc::new(()),
@@ -61,6 +62,7 @@ impl SharedModel {
 pub struct ModelState {
     /// Weights, moments, and what an optimizer step works on.
     pub step: StepState,
+    /// Tokenizer, labels and configuration.
     pub files: Box<dyn Files>,
     /// Set by `compile!`.
     pub compiled: Option<Arc<Compiled>>,
@@ -123,6 +125,7 @@ impl ModelState {
         }
     }
 
+    /// Where the variables are.
     pub fn placement(&mut self) -> Result<PlacementReport> {
         let mut report = PlacementReport::of(&self.step.replicas)?.titled(self.files.model_name());
         // A network that cannot travel is an error of `fit!`; until then nobody else has a copy.
@@ -265,6 +268,7 @@ impl ModelState {
             .set(self.bytes(), self.step.replicas.computing());
     }
 
+    /// The numbers of one copy of the variables.
     pub fn num_parameters(&self) -> usize {
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
         self.step

@@ -120,9 +120,13 @@ impl IntoEarlyStopping for EarlyStopping {
 /// An early stopping whose numbers are checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stopping {
+    /// The number that is watched.
     pub monitor: Monitor,
+    /// Epochs without a better one, after which the run stops.
     pub patience: u64,
+    /// The least difference that counts as better.
     pub min_delta: f64,
+    /// Whether the weights of the best epoch come back.
     pub restore: bool,
     /// Where it was written: `early_stopping`, `callbacks`.
     pub argument: String,

@@ -108,6 +108,7 @@ impl RunContext {
         *lock(&self.0.observer) = observer;
     }
 
+    /// Who observes runs.
     pub fn observer(&self) -> Arc<dyn Observer> {
         Arc::clone(&lock(&self.0.observer))
     }
@@ -151,6 +152,7 @@ impl RunContext {
         *lock(&self.0.precision) = policy;
     }
 
+    /// The models that are alive, with the memory that they hold.
     pub fn alive(&self) -> &AliveModels {
         &self.0.alive
     }

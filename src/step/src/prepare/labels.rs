@@ -20,10 +20,13 @@ const ENOUGH: usize = 20;
 
 /// The labels that a head has outputs for.
 pub(super) struct LabelRange<'a> {
+    /// The head, as `compile!` knows it.
     pub head: &'a HeadWritten,
+    /// The outputs of the network.
     pub outputs: usize,
     /// The largest label of an example.
     pub largest: fn(&Example) -> Option<usize>,
+    /// The call that is checked.
     pub call: &'a str,
 }
 

@@ -12,7 +12,9 @@ use stratoscope_network::Files;
 /// The data of a run, checked and tokenized. A clone shares it.
 #[derive(Clone)]
 pub struct Prepared {
+    /// The training data.
     pub train: Split,
+    /// The validation data.
     pub validation: Option<Split>,
     /// Examples of an epoch: all, or those of its `steps_per_epoch` batches.
     pub epoch_examples: usize,

@@ -229,7 +229,9 @@ fn layout<'a>(state: &'a ModelState, settings: &StepSettings) -> Layout<'a> {
 
 /// A run as it was written.
 pub struct Resumed {
+    /// The state of the model.
     pub state: SavedStep,
+    /// How far the run was.
     pub progress: Progress,
     /// What the process that began the run called it.
     pub run: String,
@@ -241,11 +243,13 @@ pub struct Resumed {
 pub struct Resuming<'a> {
     /// The model, compiled and with its variables.
     pub state: &'a ModelState,
+    /// The settings of the steps.
     pub settings: &'a StepSettings,
     /// The batches of the run before any change.
     pub batch_plan: &'a BatchPlan,
     /// One past the last epoch.
     pub epochs: u64,
+    /// The settings of the run, by their names.
     pub made_with: &'a [(String, String)],
     /// Replicas and devices in words.
     pub devices: String,

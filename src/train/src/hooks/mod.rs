@@ -64,6 +64,7 @@ pub(crate) type At<'h, 'r, 'm, 'a> = &'h mut LoopState<'r, 'm, 'a>;
 
 /// An epoch that is over, with its validation.
 pub(crate) struct EpochOver<'e> {
+    /// What was measured in it.
     pub record: &'e EpochRecord,
     /// What the training passes of the epoch have counted.
     pub counted: &'e Tally,
@@ -168,17 +169,29 @@ pub(crate) trait Hook {
 /// The hooks of a run.
 #[derive(Default)]
 pub(crate) struct Hooks<'a> {
+    /// States to which the run can be turned back.
     pub snapshots: Snapshots,
+    /// What is written to disk.
     pub checkpoints: KeptCheckpoints,
+    /// What takes back a step that a breakpoint stops.
     pub undo: StepUndo,
+    /// The latest steps.
     pub recent: RecentSteps,
+    /// Conditions under which the run stops.
     pub breakpoints: Breakpoints,
+    /// The limits of the devices' memory.
     pub memory: MemoryLimits,
+    /// The table of the run, and its buttons.
     pub table: LiveTable,
+    /// Warnings about the network's outputs.
     pub outputs: OutputChecks,
+    /// How each example was answered in each epoch.
     pub data_map: DataMapLog,
+    /// The user's callbacks.
     pub callbacks: Callbacks<'a>,
+    /// Layers that are trained only later.
     pub unfreezing: Unfreezing,
+    /// When each part of a step began and ended, for a profile.
     pub clock: StepClock,
 }
 

@@ -34,7 +34,9 @@ pub(crate) struct Recent {
 /// How much an optimizer step has changed the layers.
 #[derive(Clone)]
 pub(crate) struct StepRatios {
+    /// The number of the step.
     pub step: u64,
+    /// The update ratio of each layer.
     pub layers: Arc<[LayerRatio]>,
 }
 

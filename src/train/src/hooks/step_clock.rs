@@ -22,7 +22,9 @@ pub enum Activity {
     Data,
     /// All replicas compute a batch, or a part of one.
     Passes,
+    /// The gradients of the replicas are combined.
     Exchange,
+    /// The optimizer changes the variables.
     Update,
     /// Something else, in words.
     Host(&'static str),
@@ -33,14 +35,18 @@ pub enum Activity {
 /// From when to when it does something.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
+    /// What the run did.
     pub activity: Activity,
+    /// When it began.
     pub begun: Instant,
+    /// When it ended.
     pub ended: Instant,
 }
 
 /// A timeline.
 #[derive(Debug, Default)]
 pub struct Spans {
+    /// All spans, in the order of their ends.
     pub all: Vec<Span>,
     /// With which span each step begins.
     pub steps: Vec<usize>,

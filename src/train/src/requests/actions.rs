@@ -13,10 +13,13 @@ use stratoscope_optim::Clipping;
 
 /// An action.
 pub(crate) struct Action {
+    /// Its name.
     pub name: &'static str,
+    /// Its arguments.
     pub arguments: &'static [Argument],
     /// What it does, without a final dot.
     pub does: &'static str,
+    /// What it does, as code.
     pub effect: Effect,
 }
 
@@ -50,9 +53,13 @@ pub trait Standing {
 /// What moves a run that trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
+    /// It waits before the next step.
     Pause,
+    /// It makes one step and waits.
     Step,
+    /// It goes on.
     Continue,
+    /// It ends as after an interrupt.
     Stop,
 }
 

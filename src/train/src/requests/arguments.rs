@@ -6,7 +6,9 @@ use stratoscope_arguments::context::requests::Refusal;
 
 /// An argument of an action.
 pub(crate) struct Argument {
+    /// Its name.
     pub name: &'static str,
+    /// What it may be.
     pub kind: Kind,
     /// It may be left out.
     pub is_optional: bool,
@@ -34,6 +36,7 @@ pub enum Kind {
 }
 
 impl Argument {
+    /// An argument that must be given.
     pub const fn new(name: &'static str, kind: Kind, means: &'static str) -> Self {
         Self {
             name,
