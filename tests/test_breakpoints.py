@@ -562,6 +562,12 @@ def test_the_doctor_names_the_adapter_or_says_how_to_get_it(tmp_path):
     assert missing.startswith("optional ") and "apt install lldb-19" in missing
     named = doctor(STRATOSCOPE_LLDB_DAP=str(tmp_path / "none"))
     assert named.startswith("optional ") and "none`, which is no file" in named
+    # An LLDB without its Python module.
+    for name, script in (("lldb-dap", ""), ("lldb", f"echo {tmp_path}\n")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}")
+        (tmp_path / name).chmod(0o755)
+    plain = doctor(STRATOSCOPE_LLDB_DAP=str(tmp_path / "lldb-dap"))
+    assert plain.startswith("optional ") and "python3-lldb-19" in plain
 
 
 REFUSES = """import json, sys

@@ -1,7 +1,7 @@
 //! `stratoscope doctor`: one line for each requirement of a notebook: `ok`, or how to fix it.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use stratoscope_os::console::say;
 
 use super::adapters::{self, Adapters};
@@ -414,8 +414,36 @@ fn debugger() -> Finding {
             "{} stops cells at breakpoints only where processes may be traced: `sysctl kernel.yama.ptrace_scope=1`",
             program.display()
         )),
+        Ok(program) if !has_python(&program) => Finding::Optional(format!(
+            "{} stops cells at breakpoints, but LLDB has no Python module, so values are shown without Rust's formatters: on \
+             Debian, `apt install python3-lldb-19`, with the version of LLDB",
+            program.display()
+        )),
         Ok(program) => Finding::Ok(format!("{} stops cells at breakpoints", program.display())),
         Err(reason) => Finding::Optional(reason),
+    }
+}
+
+/// Whether the LLDB beside the adapter finds its Python module, which runs the formatters. Without such a program it is not
+/// known, and taken for granted.
+fn has_python(adapter: &Path) -> bool {
+    let adapter = adapter
+        .canonicalize()
+        .unwrap_or_else(|_| adapter.to_owned());
+    let name = adapter.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.and_then(|name| name.strip_prefix("lldb-dap")) else {
+        return true;
+    };
+    let printed = Command::new(adapter.with_file_name(format!("lldb{name}")))
+        .arg("--python-path")
+        .stdin(Stdio::null())
+        .output();
+    match printed {
+        Ok(printed) if printed.status.success() => {
+            let folder = String::from_utf8_lossy(&printed.stdout);
+            Path::new(folder.trim()).join("lldb/__init__.py").is_file()
+        }
+        _ => true,
     }
 }
 
