@@ -83,9 +83,7 @@ impl Translator<'_> {
         match method {
             "encode" if is_model => Some(self.encoded_texts(object, call)),
             "similarity" if is_model => Some(self.similarity(call)),
-            "fit" if is_model && call.keyword("train_objectives").is_some() => {
-                Some(self.fit_of_sentences(object, call))
-            }
+            "fit" if is_model && has_objectives(call) => Some(self.fit_of_sentences(object, call)),
             _ => None,
         }
     }
@@ -119,4 +117,12 @@ impl Translator<'_> {
         let (a, b) = (self.value(a)?, self.value(b)?);
         Ok((format!("{a}.similarity(&{b})?"), Thing::Value))
     }
+}
+
+/// Whether a call of `fit` gets pairs of data and loss: `[(loader, loss)]`.
+fn has_objectives(call: &Call) -> bool {
+    let is_pair = |value: &Value| matches!(&value.kind, Kind::Tuple(pair) if pair.len() == 2);
+    let first = call.arguments.first().and_then(Value::elements);
+    call.keyword("train_objectives").is_some()
+        || first.is_some_and(|it| !it.is_empty() && it.iter().all(is_pair))
 }
