@@ -6,7 +6,7 @@ use super::{Count, IntoCount};
 
 /// After which epochs is validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ValidationFreq {
+pub enum ValidationFreq {
     /// After every so many.
     Every(u64),
     /// After these, counted from 1.

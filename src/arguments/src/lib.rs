@@ -20,6 +20,7 @@ pub mod context;
 pub mod count;
 mod evaluate;
 mod fit;
+mod fit_plan;
 mod folder;
 mod frequency;
 mod value;
@@ -30,12 +31,12 @@ pub use compile::{CompileArgs, IntoStrategyChoice, NoStrategy, StrategyChoice, n
 pub use evaluate::EvaluateArgs;
 pub use fit::FitArgs;
 pub use folder::IntoFolder;
-pub use frequency::{Frequency, IntoFrequency};
+pub use frequency::{Frequency, IntoFrequency, ValidationFreq};
 pub use stratoscope_metrics::{IntoLoss, IntoMetric, IntoMetrics};
 
 pub use crate::count::{Count, IntoCount};
 pub use compiled::Compiled;
-pub use fit::{FitPlan, Validation};
+pub use fit_plan::{FitPlan, Validation};
 
 /// Tokens per example where `max_length` is not given: the recipe of the notebook, or all that the
 /// model takes if that is less.
