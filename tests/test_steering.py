@@ -9,11 +9,13 @@ import os
 import pathlib
 import re
 import stat
+import struct
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -246,7 +248,7 @@ def logged(tmp_path_factory):
     with Kernel(cwd=folder) as kernel:
         kernel.run(LINE)
         kernel.run("""let course = fit!(line, rows, epochs = 3, batch_size = 16, validation_split = 0.25,
-    callbacks = [MlflowLogger::new("mlruns", "lines")?, TrackioLogger::new("run.csv")?])?;""")
+    callbacks = [MlflowLogger::new("mlruns", "lines")?, TrackioLogger::new("run.csv")?, WandbLogger::new("wandb", "lines")?])?;""")
         losses = json.loads(kernel.run("course.epochs.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
         steps = json.loads(kernel.run("course.executions.iter().map(|it| it.loss).collect::<Vec<_>>()").shown())
     return folder, losses, steps
@@ -277,7 +279,70 @@ def test_loggers_have_what_the_history_holds(logged):
     assert int(meta["end_time"]) >= int(meta["start_time"])
 
 
-# mlflow and trackio are large: their tests are there where somebody has installed them.
+def records_of(log):
+    """The records of a log of W&B, its checksums checked."""
+    assert log[:7] == b":W&B\xe1\xbe\x00"
+    at, record = 7, b""
+    while at < len(log):
+        if 32768 - at % 32768 < 7:
+            at += 32768 - at % 32768
+            continue
+        checksum, length, mark = struct.unpack_from("<IHB", log, at)
+        part = log[at + 7:at + 7 + length]
+        assert zlib.crc32(part, zlib.crc32(bytes([mark]))) == checksum
+        record += part
+        at += 7 + length
+        if mark in (1, 4):
+            yield record
+            record = b""
+
+
+def fields_of(message):
+    """The fields of a message of Protocol Buffers: numbers with whole numbers, or with bytes."""
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    at = 0
+    while at < len(message):
+        key = varint()
+        assert key & 7 in (0, 2)
+        value = varint()
+        if key & 7 == 2:
+            value, at = message[at:at + value], at + value
+        yield key >> 3, value
+
+
+def test_an_offline_run_of_wandb_has_what_the_history_holds(logged):
+    folder, losses, steps = logged
+    (run,) = (folder / "wandb").iterdir()
+    name = re.fullmatch(r"offline-run-\d{8}_\d{6}-([0-9a-z]{8})", run.name)[1]
+    rows, kinds = [], []
+    for record in records_of((run / f"run-{name}.wandb").read_bytes()):
+        fields = dict(fields_of(record))
+        kinds += [kind for kind in fields if kind not in (1, 200)]
+        assert fields[1] == len(kinds)
+        if history := fields.get(2):
+            items = [dict(fields_of(item)) for number, item in fields_of(history) if number == 1]
+            rows.append({item[2].decode(): json.loads(item[16]) for item in items})
+        if described := dict(fields_of(fields.get(17, b""))):
+            assert (described[1], described[3]) == (name.encode(), b"lines")
+        if 18 in fields:
+            assert dict(fields_of(fields[18]))[1] == 0
+    assert kinds == [21, 17, *[3, 2] * len(steps), 18]
+    assert [row["batch/loss"] for row in rows] == steps and [row["_step"] for row in rows] == [*range(1, len(steps) + 1)]
+    assert [row["train/loss"] for row in rows if "train/loss" in row] == losses
+    assert [row["epoch"] for row in rows if "val/mae" in row] == [1, 2, 3]
+
+
+# mlflow, trackio and wandb are large: their tests are there where somebody has installed them.
 def where_installed(package):
     return lambda test: test if importlib.util.find_spec(package) else None
 
@@ -306,3 +371,15 @@ print(json.dumps(SQLiteStorage.get_logs("lines", "run")))"""
     logs = json.loads(said.splitlines()[-1])
     assert [each["batch/loss"] for each in logs if "batch/loss" in each] == steps
     assert [each["train/loss"] for each in logs if "train/loss" in each] == losses
+
+
+@where_installed("wandb")
+def test_wandb_reads_its_records(logged):
+    from wandb.proto import wandb_internal_pb2
+
+    folder, losses, _ = logged
+    (path,) = (folder / "wandb").glob("*/*.wandb")
+    records = [wandb_internal_pb2.Record.FromString(record) for record in records_of(path.read_bytes())]
+    assert records[1].run.project == "lines" and records[-1].exit.exit_code == 0
+    items = [item for record in records for item in record.history.item if item.nested_key == ["train/loss"]]
+    assert [json.loads(item.value_json) for item in items] == losses

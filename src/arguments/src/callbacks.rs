@@ -44,6 +44,7 @@ pub use learning_rate_logger::LearningRateLogger;
 pub use mlflow::MlflowLogger;
 pub use tensor_board::TensorBoard;
 pub use trackio::TrackioLogger;
+pub use wandb::WandbLogger;
 
 mod alert;
 mod csv_logger;
@@ -52,8 +53,10 @@ mod gradual_unfreezing;
 mod learning_rate_logger;
 mod log_file;
 mod mlflow;
+mod protobuf;
 mod tensor_board;
 mod trackio;
+mod wandb;
 
 use log_file::LogFile;
 

@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use stratoscope_render::units::civil;
+
 /// The present moment in ISO 8601, UTC, with microseconds.
 pub fn now() -> String {
     let elapsed = SystemTime::now()
@@ -14,30 +16,6 @@ fn format(seconds: u64, microseconds: u32) -> String {
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let (year, month, day) = civil(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microseconds:06}Z")
-}
-
-/// Days since 1970-01-01 to year, month and day of the Gregorian calendar.
-fn civil(mut days: u64) -> (u64, u64, u64) {
-    let mut year = 1970;
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    loop {
-        let length = 365 + u64::from(leap(year));
-        if days < length {
-            break;
-        }
-        days -= length;
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    (year, month as u64 + 1, days + 1)
 }
 
 #[cfg(test)]

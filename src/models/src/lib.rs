@@ -82,7 +82,8 @@ pub use model::{Average, Model, ModelOf, RateRange};
 pub use stratoscope_arguments::callbacks::{
     AlertHandler, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing,
     IntoAlertHandler, IntoCallbacks, IntoEarlyStopping, LearningRateLogger, MlflowLogger, OnAlert,
-    TensorBoard, TrackioLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    TensorBoard, TrackioLogger, WandbLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin,
+    on_train_end,
 };
 pub use stratoscope_arguments::class_weight::IntoClassWeight;
 pub use stratoscope_arguments::context::events::{FitStarted, Observer};

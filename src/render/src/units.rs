@@ -72,6 +72,30 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// Days since 1970-01-01 as year, month and day of the Gregorian calendar.
+pub fn civil(mut days: u64) -> (u64, u64, u64) {
+    let mut year = 1970;
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    loop {
+        let length = 365 + u64::from(leap(year));
+        if days < length {
+            break;
+        }
+        days -= length;
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    (year, month as u64 + 1, days + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -98,5 +98,5 @@ pub use stratoscope_data::{Columns, Masking, Stream};
 pub use stratoscope_models::{
     Alert, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, EpochRecord, ExecutionRecord,
     FitStarted, Flow, GradualUnfreezing, LearningRateLogger, MlflowLogger, StepRecord, TensorBoard,
-    TrackioLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
+    TrackioLogger, WandbLogger, on_alert, on_batch_end, on_epoch_end, on_train_begin, on_train_end,
 };

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use stratoscope_diagnostics::Result;
 
+use super::protobuf::{Crc, Message};
 use super::{Callback, Flow, LogFile};
 use stratoscope_report::history::{EpochRecord, ExecutionRecord, Measured};
 
@@ -121,45 +122,6 @@ impl Callback for TensorBoard {
     }
 }
 
-/// A message of Protocol Buffers, as it is built.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn key(&mut self, field: u64, kind: u64) {
-        self.varint(field << 3 | kind);
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn integer(&mut self, field: u64, value: u64) {
-        self.key(field, 0);
-        self.varint(value);
-    }
-
-    fn double(&mut self, field: u64, value: f64) {
-        self.key(field, 1);
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn float(&mut self, field: u64, value: f32) {
-        self.key(field, 5);
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u64, value: &[u8]) {
-        self.key(field, 2);
-        self.varint(value.len() as u64);
-        self.0.extend(value);
-    }
-}
-
 /// A record with these data.
 fn record(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
@@ -173,42 +135,8 @@ fn record(data: &[u8]) -> Vec<u8> {
 
 /// The CRC of a record: turned and shifted, so that a CRC of data with CRCs in it is no problem.
 fn masked(data: &[u8]) -> u32 {
-    crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
-}
-
-/// CRC-32C (Castagnoli; RFC 3720, appendix B.4), bit by bit: records are short.
-fn crc32c(data: &[u8]) -> u32 {
-    let crc = data.iter().fold(u32::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-            let polynomial = if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
-            crc >> 1 ^ polynomial
-        })
-    });
-    !crc
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The examples of RFC 3720, B.4.
-    #[test]
-    fn the_checksum_is_castagnolis() {
-        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
-        let rising: Vec<u8> = (0..32).collect();
-        assert_eq!(crc32c(&rising), 0x46dd_794e);
-    }
-
-    #[test]
-    fn messages_have_the_bytes_of_protocol_buffers() {
-        let mut message = Message::default();
-        message.integer(2, 300);
-        message.bytes(3, b"ab");
-        message.float(2, 1.0);
-        let expected = [
-            0x10, 0xac, 0x02, 0x1a, 2, b'a', b'b', 0x15, 0, 0, 0x80, 0x3f,
-        ];
-        assert_eq!(message.0, expected);
-    }
+    Crc::CASTAGNOLI
+        .of(&[data])
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
 }
