@@ -312,6 +312,7 @@ impl Translator<'_> {
                 .filter_map(Value::text)
                 .map(str::to_owned)
                 .collect();
+            let mut loggers = Vec::new();
             for service in &services {
                 match service.as_str() {
                     "none" => self.idle(at, "`fit!` reports to no service"),
@@ -322,10 +323,22 @@ impl Translator<'_> {
                         };
                         let is_text = logs.starts_with('"') && logs.ends_with('"');
                         let logs = if is_text { logs } else { "\"runs\"".to_owned() };
-                        add(parts, "callbacks", format!("[TensorBoard::new({logs})?]"));
+                        loggers.push(format!("TensorBoard::new({logs})?"));
+                    }
+                    // The Trainer's project where none is named.
+                    "wandb" => {
+                        loggers.push("WandbLogger::new(\"wandb\", \"huggingface\")?".to_owned());
+                        self.note(at, "the run is written to the folder `wandb`, and `wandb sync wandb/offline-run-*` uploads it");
+                    }
+                    "mlflow" => {
+                        loggers.push("MlflowLogger::new(\"mlruns\", \"huggingface\")?".to_owned());
+                        self.note(at, "the run is written to the folder `mlruns`, which `mlflow ui` reads");
                     }
                     other => self.leave(at, format!("nothing is sent to `{other}`; `CsvLogger::new(\"log.csv\")?` in `callbacks` writes a file")),
                 }
+            }
+            if !loggers.is_empty() {
+                add(parts, "callbacks", format!("[{}]", loggers.join(", ")));
             }
         }
         if let Some((_, at)) = settings.get("logging_dir")
