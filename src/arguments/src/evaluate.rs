@@ -16,7 +16,7 @@ pub struct EvaluateArgs {
 
 /// Every default filled in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EvaluatePlan {
+pub struct EvaluatePlan {
     /// Examples of a batch.
     pub batch_size: usize,
     /// Batches in all; `None`: all of the data.

@@ -7,7 +7,7 @@ use stratoscope_data::{Data, IntoData};
 use stratoscope_diagnostics::rules::ConflictingArguments;
 use stratoscope_diagnostics::{Diagnostic, Place, Result, Rule};
 
-use super::batch_size::{self, BatchSize, Choice, IntoBatchSize};
+use super::batch_size::{self, BatchSize, IntoBatchSize};
 use super::fit_plan::{FitPlan, Validation};
 use super::folder::IntoFolder;
 use super::frequency::{Frequency, IntoFrequency, ValidationFreq};

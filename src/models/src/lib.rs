@@ -42,6 +42,7 @@
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
+pub mod count;
 pub mod model;
 
 // What many modules use of the crates below, by the names that it has here.
@@ -78,7 +79,7 @@ pub use model::sequential::{
     Activation, Dense, Dropout, Embedding, Flatten, GlobalAveragePooling1D, Layer, Sequential,
 };
 pub use model::worker::{serve_as_worker, work_at};
-pub use model::{Average, Model, ModelOf, RateRange};
+pub use model::{Average, Model, ModelOf, ModelOfRun, RateRange};
 pub use stratoscope_arguments::callbacks::{
     AlertHandler, AlertTo, Callback, Callbacks, CsvLogger, EarlyStopping, Flow, GradualUnfreezing,
     IntoAlertHandler, IntoCallbacks, IntoEarlyStopping, LearningRateLogger, MlflowLogger, OnAlert,

@@ -46,9 +46,10 @@
 //! assert!(built.is_built());
 //! ```
 
-#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod activation;
+pub mod bert;
 mod blueprint;
 mod by_rank;
 mod erased;

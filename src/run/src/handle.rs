@@ -27,7 +27,7 @@ use stratoscope_train::fit;
 use stratoscope_train::hooks::Breakpoints;
 use stratoscope_train::lease::{Lease, in_use};
 use stratoscope_train::loop_state::{Goal, Pause};
-use stratoscope_train::run_state::{Phase, RunState};
+use stratoscope_train::run_state::{Phase, RunState, position};
 use stratoscope_train::state::{ModelState, SharedModel};
 
 pub mod look;

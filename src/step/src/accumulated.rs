@@ -8,7 +8,7 @@ use stratoscope_optim::add_to;
 
 /// The sum of the gradients of one replica so far.
 #[derive(Default)]
-pub(crate) struct Accumulated(GradientsParams);
+pub struct Accumulated(GradientsParams);
 
 impl Accumulated {
     /// A sum that is there already.

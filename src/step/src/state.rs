@@ -415,3 +415,18 @@ impl StepState {
         self.counters.all_reduces += u64::from(reduced);
     }
 }
+
+impl StepState {
+    /// The replicas of a local SGD run as they are between two averages.
+    pub fn unaveraged(&self) -> Option<(LocalSgdState, Vec<AnyNetwork>)> {
+        let is_apart = self.local.steps > 0;
+        is_apart.then(|| (self.local.clone(), self.replicas.modules().to_vec()))
+    }
+
+    /// Gives the replicas back their own weights.
+    pub fn restore_unaveraged(&mut self, (local, modules): (LocalSgdState, Vec<AnyNetwork>)) {
+        self.local = local;
+        self.since.forget();
+        self.replicas.modules_mut().clone_from_slice(&modules);
+    }
+}

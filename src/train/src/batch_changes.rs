@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use stratoscope_data::{Encoded, Label};
-use stratoscope_diagnostics::rules::{
-    ClassWithoutExamples, ExamplesNotInData, NoExampleLeft, SmallPerReplicaBatch,
-};
+use stratoscope_diagnostics::rules::{ClassWithoutExamples, NoExampleLeft, SmallPerReplicaBatch};
 use stratoscope_diagnostics::{Result, Rule};
 
 use crate::batch_plan::{BatchChange, StepPosition};
@@ -22,7 +20,7 @@ use stratoscope_report::history::Edit;
 use stratoscope_step::prepare::in_memory_only;
 
 /// Whether a batch of this size makes sense on these replicas, and fits into memory as far as that is known.
-fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {
+pub fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {
     let rule = SmallPerReplicaBatch {
         batch_size,
         replicas: state.step.replicas.len(),
@@ -36,7 +34,11 @@ fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -
 }
 
 /// SC0523 and SC0524.
-fn check_dropped(run: &RunState<'_>, files: &dyn Files, dropped: &BTreeSet<usize>) -> Result<()> {
+pub fn check_dropped(
+    run: &RunState<'_>,
+    files: &dyn Files,
+    dropped: &BTreeSet<usize>,
+) -> Result<()> {
     let before = run.batch_plan.dropped();
     let stays = |row: usize| !dropped.contains(&row) && !before.contains(&row);
     let Some(train) = run.data.train.held() else {

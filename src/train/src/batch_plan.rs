@@ -31,7 +31,7 @@ pub struct BatchPosition {
 /// checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StepPosition {
+pub struct StepPosition {
     /// The epoch, from 0.
     pub epoch: u64,
     /// The batch of the epoch, from 0.
@@ -127,7 +127,7 @@ struct EpochSegment<'p> {
 
 /// How the batches of a run are made.
 #[derive(Clone)]
-pub(crate) struct BatchPlan {
+pub struct BatchPlan {
     data: Split,
     /// The seed of the orders; `None`: all epochs have the order of the data.
     seed: Option<u64>,

@@ -95,7 +95,7 @@ pub struct Layer {
 
 /// The kinds of clipping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Clip {
+pub enum Clip {
     PerTensor,
     Global,
     Value,

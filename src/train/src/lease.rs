@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 
 /// Who has a model.
 #[derive(Debug, Default)]
-pub(crate) struct Occupied {
+pub struct Occupied {
     by: Mutex<Occupants>,
     over: Condvar,
 }

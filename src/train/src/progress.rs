@@ -24,7 +24,7 @@ use stratoscope_step::{LossSum, StepRecorded, StepState};
 
 /// Where a run is, and what it has measured.
 #[derive(Clone)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// The epoch, from 0.
     pub epoch: u64,
     /// Batches of the epoch that are done.
@@ -62,7 +62,7 @@ pub(crate) struct Progress {
 
 /// The best epoch so far.
 #[derive(Clone, Default)]
-pub(crate) struct BestEpoch {
+pub struct BestEpoch {
     /// The lowest value of what is monitored.
     pub value: Option<f64>,
     /// Its weights, kept for early stopping.
@@ -170,7 +170,7 @@ impl Progress {
 
 /// An execution that is running: `steps_per_execution` batches between two returns to the host.
 #[derive(Clone, Default)]
-pub(crate) struct Execution {
+pub struct Execution {
     /// The epoch, from 0.
     pub epoch: u64,
     /// Its first batch, from 0.
@@ -225,7 +225,7 @@ impl Execution {
 }
 
 /// A run that was interrupted.
-pub(crate) struct SavedRun {
+pub struct SavedRun {
     /// Where it was.
     pub progress: Progress,
     /// What must be the same for another run to go on with it.
@@ -253,27 +253,9 @@ impl SavedRun {
     }
 }
 
-impl StepState {
-    /// The replicas of a local SGD run as they are between two averages.
-    pub(crate) fn unaveraged(&self) -> Option<(LocalSgdState, Vec<AnyNetwork>)> {
-        let is_apart = self.local.steps > 0;
-        is_apart.then(|| (self.local.clone(), self.replicas.modules().to_vec()))
-    }
-
-    /// Gives the replicas back their own weights.
-    pub(crate) fn restore_unaveraged(
-        &mut self,
-        (local, modules): (LocalSgdState, Vec<AnyNetwork>),
-    ) {
-        self.local = local;
-        self.since.forget();
-        self.replicas.modules_mut().clone_from_slice(&modules);
-    }
-}
-
 /// What must be the same for a run to go on.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Signature {
+pub struct Signature {
     examples: usize,
     batch_size: usize,
     seed: u64,
@@ -315,7 +297,7 @@ impl Signature {
 }
 
 /// Checksums of what a data set trains on, of every example in its order.
-pub(crate) struct DataChecksums {
+pub struct DataChecksums {
     /// Of tokens, segments, numbers and labels.
     pub inputs: Checksum,
     /// Of these and the other targets; the same where there are none.

@@ -14,7 +14,8 @@ pub fn dropout_change(rate: f64) -> Result<Change> {
     Ok(Change::Dropout(rate.into()))
 }
 
-fn finite_decay(decay: f64) -> Result<f64> {
+/// SC0103 for a weight decay that is negative or not finite.
+pub fn finite_decay(decay: f64) -> Result<f64> {
     match decay.is_finite() && decay >= 0.0 {
         true => Ok(decay),
         false => Err(bad("set_weight_decay", decay, "a finite number ≥ 0")),

@@ -99,7 +99,7 @@ pub enum Phase {
 }
 
 /// With which batch the next optimizer step begins that is not left out.
-pub(crate) struct ComingBatch {
+pub struct ComingBatch {
     /// Where that batch is.
     pub position: BatchPosition,
     /// How many batches before it are left out.

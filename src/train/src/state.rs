@@ -396,7 +396,7 @@ impl ModelState {
 }
 
 /// Replicas that agree.
-pub(crate) enum Settled<'s> {
+pub enum Settled<'s> {
     AsTheyAre(&'s Replicas<AnyNetwork>),
     Averaged(Box<Replicas<AnyNetwork>>),
 }

@@ -119,7 +119,7 @@ impl IntoEarlyStopping for EarlyStopping {
 
 /// An early stopping whose numbers are checked.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stopping {
+pub struct Stopping {
     /// The number that is watched.
     pub monitor: Monitor,
     /// Epochs without a better one, after which the run stops.
@@ -170,7 +170,7 @@ impl Stopping {
 }
 
 /// SC0103: something that compares epochs by their validation, in a run without any.
-pub(crate) fn without_validation(argument: &str) -> Diagnostic {
+pub fn without_validation(argument: &str) -> Diagnostic {
     let expects = "`validation_data` or `validation_split`";
     problem::bad_value("fit", argument, "…", expects)
         .why("it compares epochs by their validation, and this run has no validation data")

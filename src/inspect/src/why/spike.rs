@@ -23,7 +23,7 @@ const GROWTH: f64 = 2.0;
 type Key = (String, Option<String>, usize);
 
 /// What the first batch of a step computes, with some weights.
-pub(crate) struct Reference {
+pub struct Reference {
     /// Steps that had been made.
     step: u64,
     /// The mean loss of the batch.

@@ -6,7 +6,7 @@ use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
 
 use crate::model::{Model, ModelOf};
-use stratoscope_arguments::IntoCount;
+use crate::count::IntoCount;
 use stratoscope_network::made::Made;
 use stratoscope_network::{Network, Outputs};
 use stratoscope_step::workers::{Host, host};

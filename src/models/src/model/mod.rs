@@ -248,10 +248,15 @@ pub fn memory_plan(model: &Model, batch_size: usize, length: usize) -> MemoryPla
     stratoscope_train::memory::plan(&model.state(), batch_size, length)
 }
 
-impl Run {
+/// The model of a run.
+pub trait ModelOfRun {
     /// The model that it trains: of a fork its own one. It can be read while the run goes on, and is free when the run is
     /// finished or dropped.
-    pub fn model(&self) -> Model {
+    fn model(&self) -> Model;
+}
+
+impl ModelOfRun for Run {
+    fn model(&self) -> Model {
         Model {
             shared: self.shared_model(),
         }

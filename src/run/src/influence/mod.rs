@@ -19,10 +19,10 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_evaluation::{Interval, interval_of};
 use stratoscope_render::text;
 
+use crate::count::{Count, IntoCount};
 use crate::handle::Run;
 use crate::hindsight::{Aside, advance, begin_at, put_aside};
 use stratoscope_arguments::context::interrupt::Listening;
-use stratoscope_arguments::count::{Count, IntoCount};
 use stratoscope_diagnostics::problem;
 use stratoscope_inspect::shown_text;
 use stratoscope_metrics::metric::rank_correlation;

@@ -29,7 +29,7 @@ use stratoscope_optim::{OptimizerState, global_norm};
 
 /// The steps since the chief's state was whole.
 #[derive(Default)]
-pub(crate) struct Since {
+pub struct Since {
     /// That state; none before the workers have it.
     whole: Option<(SavedValues<AnyNetwork>, Vec<OptimizerState>)>,
     steps: Vec<Made>,

@@ -95,7 +95,7 @@ pub struct ModelRequest {
 
 /// What is kept of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum StatePart {
+pub enum StatePart {
     /// The weights and what the optimizer keeps beside them.
     All,
     /// What the optimizer keeps.
@@ -104,7 +104,7 @@ pub(crate) enum StatePart {
 
 /// What an optimizer keeps for a replica.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct KeptBy {
+pub struct KeptBy {
     pub replica: usize,
     /// Which tensors are kept beside each variable, a bit each.
     pub tensors: Vec<u8>,
@@ -123,7 +123,7 @@ pub struct Norm {
 
 /// An answer of a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Response {
+pub enum Response {
     Done,
     /// What the replicas computed, and for how many seconds; the update before it counts, too.
     Outputs(Vec<ReplicaOutputs>, f64),
@@ -137,7 +137,7 @@ pub(crate) enum Response {
 
 /// What a replica computed for its part.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ReplicaOutputs {
+pub struct ReplicaOutputs {
     pub replica: usize,
     pub outputs: Vec<f32>,
     pub loss: f64,
@@ -145,7 +145,7 @@ pub(crate) struct ReplicaOutputs {
 
 /// A replica's part of a batch.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ReplicaBatch {
+pub struct ReplicaBatch {
     pub replica: usize,
     /// The examples that the replica sees in the whole step.
     pub share: usize,

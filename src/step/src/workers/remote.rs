@@ -19,7 +19,7 @@ use stratoscope_network::Blueprint;
 const BARRIERS: u64 = 12;
 
 /// The processes of a model's other replicas, as its steps see them.
-pub(crate) struct Remote {
+pub struct Remote {
     pub team: Arc<Team>,
     /// Tells the models of a job apart.
     pub model: u64,
@@ -44,14 +44,14 @@ pub(crate) struct Remote {
 
 /// A batch of the step that is going on, to be computed again if it must be.
 #[derive(Clone)]
-pub(crate) struct Logged {
+pub struct Logged {
     pub batch: Batch,
     pub shares: Vec<usize>,
     pub pass: Pass,
 }
 
 /// What went wrong at a worker, or in the group as a whole.
-pub(crate) struct Broken {
+pub struct Broken {
     pub seat: Option<usize>,
     pub fault: Fault,
 }

@@ -19,7 +19,7 @@ const MAX_TOKENS: usize = 1 << 28;
 
 /// A [`Pass`] without what the policy decides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WirePass {
+pub struct WirePass {
     pub loss: Loss,
     pub class_weights: Option<ClassWeights>,
     /// Seed and number of the dropout masks.
@@ -32,7 +32,7 @@ pub(crate) struct WirePass {
 
 /// An [`Update`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WireUpdate {
+pub struct WireUpdate {
     pub rule: UpdateRule,
     pub clipping: Clipping,
     pub averaging: Option<Averaging>,

@@ -73,7 +73,7 @@ impl Body {
 /// A floating-point number by its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Bits(u64);
+pub struct Bits(u64);
 
 impl From<f64> for Bits {
     fn from(number: f64) -> Self {

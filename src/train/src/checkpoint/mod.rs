@@ -47,7 +47,7 @@ type Converted = std::result::Result<(SavedStep, Progress), (&'static str, Refus
 
 /// Writes the checkpoints of a run.
 #[derive(Debug)]
-pub(crate) struct Checkpoints {
+pub struct Checkpoints {
     folder: PathBuf,
     /// Optimizer steps from one to the next.
     every: u64,

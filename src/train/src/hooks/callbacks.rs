@@ -28,12 +28,12 @@ impl Hook for Callbacks<'_> {
     }
 
     fn after_batch(&mut self, at: At<'_, '_, '_, '_>, _: bool) -> Result<()> {
-        self.tell_noticed(at);
+        tell_noticed(self, at);
         Ok(())
     }
 
     fn call_ends(&mut self, at: At<'_, '_, '_, '_>, pause: &Pause) -> Result<()> {
-        self.tell_noticed(at);
+        tell_noticed(self, at);
         if let Pause::Breakpoint(hit) = pause {
             let (run, step) = (at.run.number, at.lease.step.steps);
             let alert = Alert {
@@ -86,28 +86,26 @@ impl RunState<'_> {
     }
 }
 
-impl Callbacks<'_> {
-    /// Tells of the warnings that were shown since the last time.
-    fn tell_noticed(&mut self, at: At<'_, '_, '_, '_>) {
-        if self.is_empty() {
-            return;
-        }
-        let found = RunContext::current().take_noticed();
-        if found.is_empty() {
-            return;
-        }
-        let (run, step) = (at.run.number, at.lease.step.steps);
-        at.lease.lent(|| {
-            for warning in &found {
-                self.tell_alert(&Alert::of(AlertKind::Warning, run, step, warning));
-            }
-        });
+/// Tells callbacks of the warnings that were shown since the last time.
+fn tell_noticed(callbacks: &mut Callbacks<'_>, at: At<'_, '_, '_, '_>) {
+    if callbacks.is_empty() {
+        return;
     }
+    let found = RunContext::current().take_noticed();
+    if found.is_empty() {
+        return;
+    }
+    let (run, step) = (at.run.number, at.lease.step.steps);
+    at.lease.lent(|| {
+        for warning in &found {
+            callbacks.tell_alert(&Alert::of(AlertKind::Warning, run, step, warning));
+        }
+    });
 }
 
 /// Trains one more layer from epoch to epoch (`GradualUnfreezing`).
 #[derive(Default)]
-pub(crate) struct Unfreezing;
+pub struct Unfreezing;
 
 impl Hook for Unfreezing {
     fn epoch_begins(&mut self, at: At<'_, '_, '_, '_>) -> Result<()> {

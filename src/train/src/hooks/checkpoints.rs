@@ -15,13 +15,13 @@ use stratoscope_network::AnyNetwork;
 
 /// The complete checkpoints of a run, if it writes any.
 #[derive(Default)]
-pub(crate) struct KeptCheckpoints {
+pub struct KeptCheckpoints {
     /// Complete checkpoints, with which a run goes on.
     pub complete: Option<RunCheckpoints>,
 }
 
 /// The complete checkpoints of a run, and what it was made with.
-pub(crate) struct RunCheckpoints {
+pub struct RunCheckpoints {
     /// The folder and what is in it.
     pub checkpoints: Checkpoints,
     /// The settings of the run, by their names.

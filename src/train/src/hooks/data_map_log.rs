@@ -8,7 +8,7 @@ use stratoscope_step::head::Head;
 
 /// Keeps it in [`Progress::examples`](crate::progress::Progress::examples).
 #[derive(Default)]
-pub(crate) struct DataMapLog;
+pub struct DataMapLog;
 
 impl Hook for DataMapLog {
     fn counted(&mut self, at: At<'_, '_, '_, '_>, outputs: &BatchOutputs) -> Result<()> {

@@ -31,7 +31,7 @@ const PAUSE_AFTER_LONG_REPORT: u32 = 20;
 
 /// Tells the observer of a run where it is, and does what the observer's user asks.
 #[derive(Default)]
-pub(crate) struct LiveTable {
+pub struct LiveTable {
     /// How fast the run is.
     pace: Pace,
     /// When the latest batch ended, or the first one of a call or an epoch began.

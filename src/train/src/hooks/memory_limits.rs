@@ -11,7 +11,7 @@ use crate::memory::{self, AtOnce};
 
 /// Knows what the devices have room for. Without declared limits they have room for everything.
 #[derive(Default)]
-pub(crate) struct MemoryLimits {
+pub struct MemoryLimits {
     /// Examples and tokens of what was computed last, or is being computed.
     tried: (usize, usize),
     /// The most examples and tokens that were found to fit.

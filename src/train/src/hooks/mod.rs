@@ -55,7 +55,8 @@ pub(crate) use live_table::LiveTable;
 pub(crate) use memory_limits::MemoryLimits;
 pub(crate) use output_checks::OutputChecks;
 pub(crate) use recent_steps::{Recent, RecentSteps};
-pub use snapshots::{SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots};
+pub use snapshots::Snapshots;
+pub(crate) use snapshots::{SNAPSHOT_BYTES, SNAPSHOT_EVERY};
 pub use step_clock::{Activity, SharedSpans, Span, Spans, StepClock};
 pub(crate) use step_undo::StepUndo;
 
@@ -76,7 +77,7 @@ pub(crate) struct EpochOver<'e> {
 
 /// Something that happens in a run beside the arithmetic of its loop. Each method is a moment of the loop; what it returns as
 /// an error ends the call.
-pub(crate) trait Hook {
+pub trait Hook {
     /// A call begins to drive the run.
     fn call_begins(&mut self) {}
 
@@ -168,7 +169,7 @@ pub(crate) trait Hook {
 
 /// The hooks of a run.
 #[derive(Default)]
-pub(crate) struct Hooks<'a> {
+pub struct Hooks<'a> {
     /// States to which the run can be turned back.
     pub snapshots: Snapshots,
     /// What is written to disk.

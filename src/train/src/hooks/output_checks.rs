@@ -10,7 +10,7 @@ use stratoscope_step::forward::BatchOutputs;
 /// Looks at what the loop computes, with [`Progress::watch`](crate::progress::Progress::watch), which remembers what was
 /// reported.
 #[derive(Default)]
-pub(crate) struct OutputChecks;
+pub struct OutputChecks;
 
 impl Hook for OutputChecks {
     fn counted(&mut self, at: At<'_, '_, '_, '_>, outputs: &BatchOutputs) -> Result<()> {

@@ -18,11 +18,11 @@ pub(crate) const RECENT: usize = 20;
 
 /// Keeps the numbers of the latest steps, in [`Progress::recent`](crate::progress::Progress::recent).
 #[derive(Default)]
-pub(crate) struct RecentSteps;
+pub struct RecentSteps;
 
 /// The latest optimizer steps of a run.
 #[derive(Clone, Default)]
-pub(crate) struct Recent {
+pub struct Recent {
     points: VecDeque<StepPoint>,
     /// How much each of the latest steps has changed the layers, where that is measured.
     ratios: VecDeque<StepRatios>,
@@ -33,7 +33,7 @@ pub(crate) struct Recent {
 
 /// How much an optimizer step has changed the layers.
 #[derive(Clone)]
-pub(crate) struct StepRatios {
+pub struct StepRatios {
     /// The number of the step.
     pub step: u64,
     /// The update ratio of each layer.

@@ -176,11 +176,11 @@ impl StepClock {
 
 /// The first hook: a moment begins.
 #[derive(Default)]
-pub(crate) struct FirstHook(Option<SharedSpans>);
+pub struct FirstHook(Option<SharedSpans>);
 
 /// The last hook: a moment has ended.
 #[derive(Default)]
-pub(crate) struct LastHook(Option<SharedSpans>);
+pub struct LastHook(Option<SharedSpans>);
 
 fn with(spans: &Option<SharedSpans>, work: impl FnOnce(&mut Spans)) {
     if let Some(spans) = spans {

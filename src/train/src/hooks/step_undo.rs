@@ -21,7 +21,7 @@ type Counted = (usize, Labels, Vec<f32>);
 
 /// Puts a run back before a step that is not made.
 #[derive(Default)]
-pub(crate) struct StepUndo {
+pub struct StepUndo {
     /// What the step changes before its update, as it was before the step; `None` between two steps.
     before: Option<BeforeStep>,
     /// What the metrics are to count when the step is made.

@@ -12,7 +12,7 @@ use crate::run_state::RunState;
 use stratoscope_optim::Clipping;
 
 /// An action.
-pub(crate) struct Action {
+pub struct Action {
     /// Its name.
     pub name: &'static str,
     /// Its arguments.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use stratoscope_arguments::context::requests::Refusal;
 
 /// An argument of an action.
-pub(crate) struct Argument {
+pub struct Argument {
     /// Its name.
     pub name: &'static str,
     /// What it may be.
@@ -113,7 +113,7 @@ impl Kind {
 
 /// Arguments that were checked.
 #[derive(Debug)]
-pub(crate) struct Given<'g>(&'g Map<String, Value>);
+pub struct Given<'g>(&'g Map<String, Value>);
 
 impl<'g> Given<'g> {
     /// Checks arguments against those of an action.

@@ -21,7 +21,7 @@ pub use arguments::Given;
 const MAX_RECORDS: usize = 1000;
 
 /// What a run that trains does after a request.
-pub(crate) enum Done {
+pub enum Done {
     /// This answer.
     Answered(Answer),
     /// It moves, and [`RunState::moved`] records that.

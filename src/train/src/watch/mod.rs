@@ -19,7 +19,8 @@ use stratoscope_network::AnyNetwork;
 use stratoscope_report::history::Evaluation;
 use stratoscope_step::forward::PartOutputs;
 
-pub use before::{Before, new_head};
+pub(crate) use before::Before;
+pub use before::new_head;
 
 /// Optimizer steps before one answer for everything is a finding: a fresh head answers so for a while.
 const PATIENCE: u64 = 50;
@@ -28,7 +29,7 @@ const ROUNDING: f64 = 1e-4;
 
 /// What a run has looked at so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch {
+pub struct Watch {
     pub outputs_seen: bool,
     pub collapse_reported: bool,
     pub highest_rate: f64,

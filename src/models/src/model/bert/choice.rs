@@ -1,37 +1,18 @@
 //! BERT that chooses one of several texts for a prompt, as a model: SWAG, questions with answers to choose from.
 
-use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{BatchTensors, LoadOptions, Mode, MultipleChoice};
-use stratoscope_data::{Batch, Dataset, Example};
+use stratoscope_bert::{LoadOptions, MultipleChoice};
+use stratoscope_data::{Dataset, Example};
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::Origin;
 
-use super::{BertFiles, load};
+use super::load;
 use crate::model::ModelOf;
 use crate::predict::Predictions;
 use stratoscope_arguments::IntoCount;
-use stratoscope_network::Network;
 
 /// BERT that chooses one of several texts for a prompt.
 pub type BertForMultipleChoice = ModelOf<MultipleChoice>;
-
-impl Network for MultipleChoice {
-    type Files = BertFiles;
-
-    /// A number for each choice of a prompt, [B, N].
-    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        let choices = batch.choices.max(1);
-        self.forward(BatchTensors::from_batch(batch, device), choices, mode)
-    }
-
-    in_stages!(|network, hidden, texts, batch, mode| {
-        let mask = texts.attention_mask.clone();
-        network.of_hidden(hidden, mask, batch.choices.max(1), mode)
-    });
-
-    of_a_checkpoint!();
-}
 
 impl ModelOf<MultipleChoice> {
     /// Loads a checkpoint, to be trained on prompts with so many choices. The weights are the same for any number of them; a

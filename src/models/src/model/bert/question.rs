@@ -1,8 +1,7 @@
 //! BERT that marks the answer to a question in a text, as a model.
 
-use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{BatchTensors, LoadOptions, Mode, QuestionAnswerer};
-use stratoscope_data::{Batch, Dataset};
+use stratoscope_bert::{LoadOptions, QuestionAnswerer};
+use stratoscope_data::Dataset;
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
@@ -10,29 +9,9 @@ use super::{BertFiles, load};
 use crate::model::ModelOf;
 use crate::predict::Predictions;
 use stratoscope_arguments::IntoCount;
-use stratoscope_network::Network;
 
 /// BERT that marks an answer in a text.
 pub type BertForQuestionAnswering = ModelOf<QuestionAnswerer>;
-
-impl Network for QuestionAnswerer {
-    type Files = BertFiles;
-
-    /// S numbers for where the answer begins, then S for where it ends.
-    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        flat(self.forward(BatchTensors::from_batch(batch, device), mode))
-    }
-
-    in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
-
-    of_a_checkpoint!();
-}
-
-/// [B, 2, S] → [B, 2·S]
-fn flat(logits: Tensor<3>) -> Tensor<2> {
-    let [rows, two, length] = logits.dims();
-    logits.reshape([rows, two * length])
-}
 
 impl ModelOf<QuestionAnswerer> {
     /// Loads a checkpoint. A head that it lacks is new.

@@ -1,37 +1,15 @@
 //! BERT with a class for each token, as a model: named entities, parts of speech.
 
-use burn::tensor::{Device, Tensor};
-use stratoscope_bert::{BatchTensors, LoadOptions, Mode, TokenClassifier};
-use stratoscope_data::Batch;
+use stratoscope_bert::{LoadOptions, TokenClassifier};
 use stratoscope_diagnostics::Result;
 use stratoscope_strategy::Origin;
 
-use super::{BertFiles, labels_of_a_head, load, load_labels};
+use super::{labels_of_a_head, load, load_labels};
 use crate::model::ModelOf;
 use stratoscope_arguments::IntoCount;
-use stratoscope_network::Network;
 
 /// BERT with a class for each token.
 pub type BertForTokenClassification = ModelOf<TokenClassifier>;
-
-impl Network for TokenClassifier {
-    type Files = BertFiles;
-
-    /// S rows of C numbers, in one row for each example.
-    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
-        flat(self.forward(BatchTensors::from_batch(batch, device), mode))
-    }
-
-    in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
-
-    of_a_checkpoint!();
-}
-
-/// [B, S, C] → [B, S·C]
-fn flat(logits: Tensor<3>) -> Tensor<2> {
-    let [rows, length, classes] = logits.dims();
-    logits.reshape([rows, length * classes])
-}
 
 impl ModelOf<TokenClassifier> {
     /// Loads a checkpoint, with a head of `num_labels` outputs for each token. The tags get their names from the first

@@ -27,8 +27,8 @@
 
 use stratoscope_bert::BertConfig;
 
-use crate::report::memory_plan::StepMemory;
-use stratoscope_network::StepShape;
+use crate::StepShape;
+use stratoscope_report::memory_plan::StepMemory;
 
 /// A float32.
 const ELEMENT: u64 = 4;

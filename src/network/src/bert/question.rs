@@ -1,0 +1,27 @@
+//! BERT that marks the answer to a question in a text: what training needs of it.
+
+use burn::tensor::{Device, Tensor};
+use stratoscope_bert::{BatchTensors, Mode, QuestionAnswerer};
+use stratoscope_data::Batch;
+
+use super::BertFiles;
+use crate::Network;
+
+impl Network for QuestionAnswerer {
+    type Files = BertFiles;
+
+    /// S numbers for where the answer begins, then S for where it ends.
+    fn logits(&self, batch: &Batch, mode: Mode, device: &Device) -> Tensor<2> {
+        flat(self.forward(BatchTensors::from_batch(batch, device), mode))
+    }
+
+    in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
+
+    of_a_checkpoint!();
+}
+
+/// [B, 2, S] → [B, 2·S]
+fn flat(logits: Tensor<3>) -> Tensor<2> {
+    let [rows, two, length] = logits.dims();
+    logits.reshape([rows, two * length])
+}
