@@ -22,12 +22,12 @@ def find():
 
 
 class Browser:
-    """One page of a browser of its own. Use it as a context manager."""
+    """One page of a browser of its own, started with these options besides. Use it as a context manager."""
 
-    def __init__(self, folder, width=1280, height=1600):
+    def __init__(self, folder, width=1280, height=1600, options=()):
         self.folder = pathlib.Path(folder)
         # No profile, no network of its own, and no sandbox where root would need one.
-        options = ["--headless=new", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
+        options = [*options, "--headless=new", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
                    "--disable-background-networking", "--disable-component-update", "--disable-quic",
                    "--disable-dev-shm-usage", "--remote-debugging-port=0", f"--user-data-dir={self.folder}",
                    f"--window-size={width},{height}"]

@@ -101,6 +101,12 @@ LANES = {
         ("test_processors.py",),
         ("src/bert/src/ops/cpu", "src/optim/src", "tests/other_processor.sh"),
     ),
+    "serving": Lane(
+        "a server in Rust and a page in a browser that answer with a model of a notebook",
+        ("test_serving.py",),
+        ("docs/serving.md", "tests/serving", "tests/browser.py", "src/kernel/src/cli/new.rs", "src/cell-text/src/program.rs", "src/onnx",
+         "src/train/src/model/onnx"),
+    ),
 }
 
 

@@ -107,10 +107,19 @@ cuda_compiler() {
 
 # What checks and runs ONNX files.
 onnx_runtime() {
-    takes onnx || return 0
+    takes onnx || takes serving || return 0
     say "onnxruntime into .venv (60 MB)"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r tests/onnx/requirements.lock ||
         printf 'not installed: onnxruntime; the tests that need it are skipped\n' >&2
+}
+
+# npm, which fetches what a page loads: that of the machine, or Node.js from PyPI.
+node_packages() {
+    takes serving || return 0
+    ! command -v npm >/dev/null || return 0
+    say "Node.js into .venv (60 MB)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r tests/serving/requirements.lock ||
+        printf 'not installed: Node.js; the tests that need npm are skipped\n' >&2
 }
 
 # Runs a step and records a failure, so that one run reports all failures.
@@ -239,7 +248,7 @@ only() {
     build
     install_kernel
     lanes=("$name")
-    { display_packages && debugger_packages && launcher_packages && cuda_compiler && onnx_runtime; } >"$results/packages.log" 2>&1
+    { display_packages && debugger_packages && launcher_packages && cuda_compiler && onnx_runtime && node_packages; } >"$results/packages.log" 2>&1
     step "${files[*]}" python_tests only "${files[@]}"
 }
 
@@ -272,6 +281,7 @@ step "formatting" cargo fmt --all --check
     make_venv
     cuda_compiler
     onnx_runtime
+    node_packages
 } >"$results/packages.log" 2>&1 &
 packages=$!
 build

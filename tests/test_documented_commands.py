@@ -52,6 +52,11 @@ COMMANDS = {
     "stratoscope new classifier --from NOTEBOOK": None,  # tests/test_new_project.py, with the two below
     "cargo run": None,
     "cargo test": None,
+    "stratoscope new classifier --from train.ipynb": None,  # tests/test_serving.py, with those below
+    "cargo run --bin serve": None,
+    """curl http://127.0.0.1:8080/predict --data '{"texts": ["simple DNS server"]}'""": None,
+    "npm install onnxruntime-web@1.30.0 @huggingface/tokenizers@0.2.0": None,
+    "python3 -m http.server --bind 127.0.0.1 8000": None,
     'python serve.py "simple DNS server" "side-scrolling platform game with a penguin"': None,  # tests/test_onnx.py
     "python compare.py": None,  # tests/test_onnx.py
     "stratoscope run NOTEBOOK": None,  # above, by its path
