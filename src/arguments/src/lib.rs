@@ -9,7 +9,7 @@
 //! The table of the arguments with their documentation is `stratoscope_diagnostics::arguments`;
 //! a test here holds both against each other.
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod batch_size;
 pub mod callbacks;

@@ -32,6 +32,7 @@ pub struct StepEffects {
 /// An output that a layer hands out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownOutput {
+    /// The name of the layer, as taps see it.
     pub name: String,
     /// Attention heads whose outputs lie in it side by side, where it is that of attention.
     pub heads: Option<usize>,

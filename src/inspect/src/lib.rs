@@ -5,7 +5,7 @@
 //! the bits that the step will have, and the step has those that it has when nobody looked. The results are values of
 //! `stratoscope_report::inspection`. Start reading at `coming.rs`.
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod attention;
 mod coming;

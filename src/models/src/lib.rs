@@ -46,8 +46,7 @@ pub mod count;
 pub mod model;
 
 // What many modules use of the crates below, by the names that it has here.
-use stratoscope_bert::pattern;
-use stratoscope_diagnostics::{panics, problem};
+use stratoscope_diagnostics::problem;
 
 // The names by which the crates above know these modules.
 pub use model::{bert, build, by_hand, held, predict, sequential};

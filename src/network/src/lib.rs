@@ -46,7 +46,7 @@
 //! assert!(built.is_built());
 //! ```
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod activation;
 pub mod bert;

@@ -20,7 +20,7 @@ use stratoscope_arguments::context::warnings::begin_call;
 use stratoscope_arguments::count::IntoCount;
 use stratoscope_report::held::Held;
 use stratoscope_report::history::History;
-use stratoscope_report::run_report::{Position, RunReport};
+use stratoscope_report::run_report::RunReport;
 use stratoscope_report::stop::{Stop, StopReason};
 use stratoscope_train::breakpoints::Condition;
 use stratoscope_train::fit;

@@ -7,7 +7,7 @@
 //! back from one, and `influence` makes the steps without a training row. `profile` makes steps and measures them, `request`
 //! does what is asked from outside of the cells.
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod changes;
 pub mod compare;

@@ -3,8 +3,6 @@
 //! The data stays as it is: batches get the labels and weights when they are computed (`step::changed`). So a run that is
 //! turned back has the old ones again, and a fork shares the data.
 
-use std::sync::Arc;
-
 use stratoscope_diagnostics::rules::RowsNotInData;
 use stratoscope_diagnostics::{Result, Rule};
 
@@ -15,7 +13,6 @@ use stratoscope_arguments::context::warnings::begin_call;
 use stratoscope_arguments::count::{Count, IntoCount};
 use stratoscope_diagnostics::problem;
 use stratoscope_report::history::Edit;
-use stratoscope_step::changed::StepChange;
 use stratoscope_step::prepare::in_memory_only;
 use stratoscope_train::edits::{Change, bad};
 use stratoscope_train::planned::OneStep;

@@ -50,7 +50,12 @@ pub struct Pass {
 #[derive(Clone, Copy)]
 pub enum Dropout {
     /// As in training. The masks are a function of seed, batch, replica and element.
-    Masks { seed: u64, batch: u64 },
+    Masks {
+        /// The seed of the run.
+        seed: u64,
+        /// The number of the batch in the run.
+        batch: u64,
+    },
     /// As in evaluation.
     Off,
 }

@@ -29,7 +29,10 @@ pub enum ExchangeMode {
     /// The gradients are averaged over the replicas at every step.
     AllReduce,
     /// Local SGD: the parameters are averaged after every so many steps.
-    LocalSgd { sync_every: u64 },
+    LocalSgd {
+        /// Steps from one average to the next.
+        sync_every: u64,
+    },
     /// Asynchronous parameter servers: every replica's gradient is applied on its own.
     Push,
 }

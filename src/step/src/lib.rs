@@ -21,7 +21,7 @@
 //! `StepSettings`. `forward` and `evaluation` are the same passes without gradients, `failures` names what devices that fail say, `preview` is the step that
 //! would come, without making it, `changed` what a user has changed about one step, `timed` notes when each replica computes what, for a profile, and `head` says what outputs mean.
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 pub mod accumulated;
 pub mod across;

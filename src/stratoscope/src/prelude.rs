@@ -69,7 +69,7 @@ pub use stratoscope_models::{
     Clipping, Condition, Edit, ForkOf, RateChange, Rewound, Run, RunReport, StepNumbers, StepPoint,
     Stop, StopReason,
 };
-pub use stratoscope_models::{Comparison, compare, pin, scale};
+pub use stratoscope_models::{Comparison, ModelOfRun, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_models::{
     AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,

@@ -12,12 +12,10 @@ use crate::memory;
 use crate::pipeline;
 use crate::run_state::RunState;
 use crate::state::ModelState;
-use stratoscope_arguments::context::warnings::{begin_call, notice};
-use stratoscope_arguments::count::{Count, IntoCount};
+use stratoscope_arguments::context::warnings::notice;
 use stratoscope_diagnostics::problem;
 use stratoscope_network::Files;
 use stratoscope_report::history::Edit;
-use stratoscope_step::prepare::in_memory_only;
 
 /// Whether a batch of this size makes sense on these replicas, and fits into memory as far as that is known.
 pub fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {

@@ -200,6 +200,7 @@ impl Condition {
 pub struct Found {
     /// As it was written.
     pub written: String,
+    /// What was found, with the numbers.
     pub why: String,
     /// It is about the number of the step alone, and holds once.
     pub is_periodic: bool,

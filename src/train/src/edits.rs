@@ -96,8 +96,11 @@ pub struct Layer {
 /// The kinds of clipping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Clip {
+    /// Each gradient by its norm.
     PerTensor,
+    /// All gradients by their common norm.
     Global,
+    /// Each number of a gradient.
     Value,
 }
 

@@ -15,7 +15,7 @@
 //! names, `requests` the changes that are asked for from outside of the cells. `replay` makes steps again without a sound. A
 //! `checkpoint` is a snapshot on disk.
 
-#![warn(missing_docs, clippy::undocumented_unsafe_blocks)]
+#![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
 mod auto_batch_size;
 pub mod batch_changes;

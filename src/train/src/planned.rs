@@ -37,7 +37,12 @@ pub struct OneStep {
 #[serde(deny_unknown_fields)]
 pub enum NewLabel {
     /// A class, by its number and its name.
-    Class { class: u64, name: String },
+    Class {
+        /// Its number.
+        class: u64,
+        /// Its name.
+        name: String,
+    },
     /// A number.
     Value(Bits),
 }

@@ -20,7 +20,7 @@ use stratoscope_report::counters::Shape;
 use stratoscope_report::history::{ExecutionRecord, History, StepRecord};
 use stratoscope_step::exchange::LocalSgdState;
 use stratoscope_step::prepare::Prepared;
-use stratoscope_step::{LossSum, StepRecorded, StepState};
+use stratoscope_step::{LossSum, StepRecorded};
 
 /// Where a run is, and what it has measured.
 #[derive(Clone)]

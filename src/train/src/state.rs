@@ -397,7 +397,9 @@ impl ModelState {
 
 /// Replicas that agree.
 pub enum Settled<'s> {
+    /// They agree by themselves.
     AsTheyAre(&'s Replicas<AnyNetwork>),
+    /// Copies with the average of their weights: they step alone.
     Averaged(Box<Replicas<AnyNetwork>>),
 }
 

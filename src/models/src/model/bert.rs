@@ -1,24 +1,19 @@
 //! BERT's networks as models: how they are loaded. What training needs of them is in `stratoscope_network::bert`.
 
-use burn::tensor::{Device, Tensor};
 use std::path::Path;
 use stratoscope_bert::checkpoint::AdapterFolder;
 use stratoscope_bert::{
-    BatchTensors, BertConfig, BertNetwork, BertTokenizer, LoadOptions, LoadReport, MaskedLm, Mode,
-    MultipleChoice, Origin as TensorOrigin, QuestionAnswerer, SentenceEncoder, SequenceClassifier,
-    TokenClassifier, checkpoint, source,
+    BertNetwork, BertTokenizer, LoadOptions, LoadReport, SequenceClassifier, checkpoint, source,
 };
-use stratoscope_data::{Batch, Masking, Tokenize};
+use stratoscope_data::Masking;
 use stratoscope_diagnostics::rules::InvalidSize;
 use stratoscope_diagnostics::{Place, Result, Rule};
-use stratoscope_render::text;
 use stratoscope_strategy::{Origin, scope};
 
 use crate::model::lora::freeze_all_but_adapters;
 use crate::model::{Model, ModelOf};
-use crate::report::memory_plan::StepMemory;
 use stratoscope_arguments::IntoCount;
-use stratoscope_network::{Files, Network, StepShape, Task};
+use stratoscope_network::Network;
 
 mod choice;
 mod masked;

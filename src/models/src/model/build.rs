@@ -5,8 +5,8 @@ use stratoscope_diagnostics::rules::{Examples, InvalidSize};
 use stratoscope_diagnostics::{Place, Result, Rule};
 use stratoscope_strategy::{Origin, scope};
 
-use crate::model::{Model, ModelOf};
 use crate::count::IntoCount;
+use crate::model::{Model, ModelOf};
 use stratoscope_network::made::Made;
 use stratoscope_network::{Network, Outputs};
 use stratoscope_step::workers::{Host, host};

@@ -18,9 +18,11 @@ pub enum Request {
     Model(ModelRequest),
     /// Take the chief's values, which come as a broadcast of this number.
     Values {
+        /// The number of the broadcast.
         collective: u64,
         /// The elements of each variable, in the order of the network.
         lengths: Vec<usize>,
+        /// Which of them are trained.
         trainable: Vec<bool>,
         /// One for all replicas; with local SGD one for each.
         kept: Vec<KeptBy>,
@@ -31,11 +33,14 @@ pub enum Request {
     Batch {
         /// Whether gradients that were kept are of another step.
         begins: bool,
+        /// What is the same for all replicas.
         pass: WirePass,
+        /// The part of each replica of the worker.
         parts: Vec<ReplicaBatch>,
     },
     /// Reduce the gradients, by a collective of this number.
     Exchange {
+        /// The number of the collective.
         collective: u64,
         /// What the gradients of each replica of the worker are multiplied with.
         weights: Vec<(usize, f32)>,
@@ -49,21 +54,35 @@ pub enum Request {
     /// Update the weights with what was reduced.
     Update(WireUpdate),
     /// Local SGD: measure the gradients of each replica, divided by `scale`.
-    Norms { scale: f64 },
+    Norms {
+        /// What the gradients are divided by.
+        scale: f64,
+    },
     /// Local SGD: update each replica's own weights with its own gradients.
     UpdateOwn(WireUpdate),
     /// Local SGD: every replica gets the mean of the weights, by a collective of this number.
     Average {
+        /// The number of the collective.
         collective: u64,
         /// What the weights of each replica of the worker are multiplied with.
         weights: Vec<(usize, f32)>,
     },
     /// Local SGD: send the chief what each replica has, by a collective of this number.
-    Gather { collective: u64, part: StatePart },
+    Gather {
+        /// The number of the collective.
+        collective: u64,
+        /// What is sent.
+        part: StatePart,
+    },
     /// The checksum of each variable.
     Checksums,
     /// Meet in so many barriers, numbered from `first` on, so that their time can be measured.
-    Barriers { first: u64, count: u64 },
+    Barriers {
+        /// The number of the first.
+        first: u64,
+        /// Their number.
+        count: u64,
+    },
 }
 
 /// What a request is about: the first byte of its message, so that what a worker does has a name before a batch is read.
@@ -86,8 +105,11 @@ enum RequestKind {
 /// A model, for its workers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelRequest {
+    /// Distinguishes the models of a chief.
     pub number: u64,
+    /// How the network is made.
     pub blueprint: Blueprint,
+    /// What its layers compute in.
     pub policy: Policy,
     /// What the chief computes on, and so the worker.
     pub backend: BackendKind,

@@ -4,7 +4,9 @@
 use std::cell::OnceCell;
 
 use stratoscope_diagnostics::Result;
-use stratoscope_models::{BatchView, History, Run, RunReport, StopReason, TensorStatistics};
+use stratoscope_models::{
+    BatchView, History, ModelOfRun, Run, RunReport, StopReason, TensorStatistics,
+};
 use stratoscope_render::text;
 use stratoscope_wire::{InspectAnswer, MimeBundle, StandingRun};
 

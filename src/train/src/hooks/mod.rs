@@ -77,7 +77,7 @@ pub(crate) struct EpochOver<'e> {
 
 /// Something that happens in a run beside the arithmetic of its loop. Each method is a moment of the loop; what it returns as
 /// an error ends the call.
-pub trait Hook {
+pub(crate) trait Hook {
     /// A call begins to drive the run.
     fn call_begins(&mut self) {}
 

@@ -160,7 +160,9 @@ pub type SharedSpans = Arc<Mutex<Spans>>;
 /// Both ends of the clock.
 #[derive(Default)]
 pub struct StepClock {
+    /// The end that is called before all other hooks.
     pub first: FirstHook,
+    /// The end that is called after them.
     pub last: LastHook,
 }
 

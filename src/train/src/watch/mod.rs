@@ -30,8 +30,11 @@ const ROUNDING: f64 = 1e-4;
 /// What a run has looked at so far.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
+    /// Whether the outputs of a batch were checked.
     pub outputs_seen: bool,
+    /// Whether a model that always gives one answer was reported.
     pub collapse_reported: bool,
+    /// The highest learning rate so far.
     pub highest_rate: f64,
 }
 
@@ -89,7 +92,7 @@ impl Watch {
 }
 
 /// An epoch that is over.
-pub(crate) struct EpochOf<'a> {
+pub struct EpochOf<'a> {
     /// Counted from 0.
     pub epoch: u64,
     /// Whether no other follows.
@@ -185,11 +188,17 @@ fn collapse(
 
 /// Where a run was when something was not finite.
 pub struct Moment {
+    /// Optimizer steps that were made.
     pub step: u64,
+    /// The epoch, from 0.
     pub epoch: u64,
+    /// The learning rate.
     pub rate: f64,
+    /// The loss of the step before.
     pub last_loss: Option<f64>,
+    /// The norm of the gradient of the step before.
     pub last_norm: Option<f64>,
+    /// The rows of the batch.
     pub rows: Vec<usize>,
 }
 
