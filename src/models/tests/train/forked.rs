@@ -10,8 +10,8 @@ use stratoscope_bert::Mode;
 use stratoscope_data::{Batch, Dataset};
 use stratoscope_models::breakpoints::custom;
 use stratoscope_models::{
-    BertForSequenceClassification, FitArgs, History, Model, ModelOf, Network, Outputs, Run,
-    compare, features, on_epoch_end, pin, scale,
+    BertForSequenceClassification, FitArgs, History, Model, ModelOf, ModelOfRun, Network, Outputs,
+    Run, compare, features, on_epoch_end, pin, scale,
 };
 use stratoscope_strategy::{AsStrategy, ParameterServerStrategy, Strategy};
 use tempfile::TempDir;

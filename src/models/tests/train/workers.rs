@@ -9,8 +9,8 @@ use stratoscope_data::{Dataset, make_regression};
 use stratoscope_diagnostics::Diagnostic;
 use stratoscope_models::{
     Activation, Adafactor, Adam, AdamW, CompileArgs, Dense, Dropout, FitArgs, History,
-    IntoOptimizer, Lora, MeanSquaredError, Model, ModelOf, Network, SGD, Sequential, on_batch_end,
-    serve_as_worker,
+    IntoOptimizer, Lora, MeanSquaredError, Model, ModelOf, ModelOfRun, Network, SGD, Sequential,
+    on_batch_end, serve_as_worker,
 };
 use stratoscope_strategy::strategy::start_workers_by;
 use stratoscope_strategy::{

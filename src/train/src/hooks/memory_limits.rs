@@ -41,7 +41,7 @@ impl MemoryLimits {
     ///
     /// # Errors
     /// The problem itself where fewer examples cannot help.
-    pub fn smaller(
+    pub(crate) fn smaller(
         &mut self,
         at: &LoopState<'_, '_, '_>,
         problem: Box<Diagnostic>,

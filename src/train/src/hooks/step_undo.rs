@@ -111,7 +111,7 @@ impl StepUndo {
     }
 
     /// Goes back to before the step that is not made, if one has begun.
-    pub fn put_back(&mut self, at: &mut LoopState<'_, '_, '_>) {
+    pub(crate) fn put_back(&mut self, at: &mut LoopState<'_, '_, '_>) {
         let Some(before) = self.before.take() else {
             return;
         };

@@ -71,7 +71,7 @@ impl Watch {
     ///
     /// # Errors
     /// SC0517, where it is denied.
-    pub fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
+    pub(crate) fn epoch(&mut self, ended: &EpochOf<'_>) -> Result<()> {
         if self.collapse_reported || !(ended.steps >= PATIENCE || ended.is_last) {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Watch {
 }
 
 /// An epoch that is over.
-pub struct EpochOf<'a> {
+pub(crate) struct EpochOf<'a> {
     /// Counted from 0.
     pub epoch: u64,
     /// Whether no other follows.
