@@ -368,6 +368,11 @@ pub(super) const VALUE: &[Habit] = &[
     ),
     Habit("print", "println!(…)", "`println!` is a macro"),
     Habit(
+        "df | train_df | test_df | val_df | df_train | df_test",
+        "~Dataset::csv(\"….csv\")?",
+        "there are no data frames here: `Dataset::csv` reads a table with labels, `head`, `filter` and `class_counts` look at it",
+    ),
+    Habit(
         "ls | pwd | cat | whoami | head | nvidia_smi",
         "!{name}",
         "a line that begins with `!` is a command; its output is shown, and is no value",
