@@ -88,7 +88,8 @@ pub use callbacks::{
 pub use counters::Counters;
 pub use events::{FitStarted, Observer};
 pub use history::{
-    Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, RequestRecord, StepRecord,
+    Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, Records, RequestRecord,
+    StepRecord,
 };
 pub use inspect::StepEffects;
 pub use loss::{
