@@ -37,8 +37,7 @@ def test_an_index_below_zero_is_explained(kernel):
                  "let (first, second) = (2usize, 3usize);\nlet list = vec![1, 2];\nlist[first - second]"):
         (error,) = kernel.execute(code).errors
         traceback = without_ansi("\n".join(error["traceback"]))
-        assert error["ename"] == "panic" and "18446744073709551615 is -1" in traceback, traceback
-        assert "`a.checked_sub(b)`" in traceback, traceback
+        assert error["ename"] == "panic" and "no numbers below 0" in traceback and "`a.checked_sub(b)`" in traceback, traceback
 
 
 @pytest.mark.parametrize(("code", "plain"), [

@@ -8,7 +8,7 @@ use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 
 use crate::counters::Counters;
-use crate::html::{CELL, HEAD, escape, prose, rate, time, value};
+use crate::html::{CELL, HEAD, escape, prose};
 use crate::text::{COLUMNS, table};
 
 mod evaluation;

@@ -60,9 +60,11 @@ fn bound(text: &str, code: &str, span: CellSpan, context: &CellContext) -> Vec<E
     let before = text[line..span.start].trim();
     let name = before.strip_suffix('=').map(str::trim).unwrap_or_default();
     let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    // There, a `let` binds a variable of the notebook again.
+    let at_the_top = !text[line..].starts_with([' ', '\t']);
     let is_new = !name.is_empty()
         && name.chars().all(is_name)
-        && !context.variables.contains_key(name)
+        && (at_the_top || !context.variables.contains_key(name))
         && !code.contains(&format!("let mut {name}"));
     if !is_new {
         return Vec::new();

@@ -119,7 +119,7 @@ pub(super) fn columns(epochs: &[EpochRecord]) -> Vec<String> {
 }
 
 /// The first validation, whatever epoch it belongs to.
-fn validated(epochs: &[EpochRecord]) -> Option<&Evaluation> {
+pub(super) fn validated(epochs: &[EpochRecord]) -> Option<&Evaluation> {
     epochs.iter().find_map(|record| record.validation.as_ref())
 }
 

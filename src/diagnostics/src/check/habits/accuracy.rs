@@ -105,6 +105,17 @@ fn share<'e>(value: &'e Expr, is_known: &dyn Fn(&str) -> bool) -> Option<Compare
                 _ => None,
             }
         }
+        Expr::Call(call) if is_named(&call.func, &["accuracy_score"]) => {
+            let (first, second) = (call.args.first()?, call.args.iter().nth(1)?);
+            let of = |predictions: &'e Expr, labels: &'e Expr| {
+                let predictions = classes(predictions, is_known)?;
+                Some(Compared {
+                    predictions,
+                    labels,
+                })
+            };
+            of(second, first).or_else(|| of(first, second))
+        }
         Expr::Call(call) if is_named(&call.func, &["mean", "average"]) => {
             compared(call.args.first()?, is_known)
         }
@@ -256,6 +267,8 @@ mod tests {
             "(p.argmax(1) == dev[\"label\"]).sum().item() / len(dev)",
             "np.sum(np.argmax(p, axis = -1) == dev.y) / len(dev.y)",
             "torch.mean((p.argmax(1).eq(dev.labels)).float())",
+            "accuracy_score(dev.labels, p)",
+            "accuracy_score(p.argmax(1), dev.labels)",
         ] {
             let cell = format!("let acc = {value};");
             let (message, fixed) = written(&cell).expect("a share");

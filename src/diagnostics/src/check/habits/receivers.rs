@@ -73,6 +73,10 @@ pub(super) fn elements(
 ) -> Option<String> {
     let of_value = usage.call.as_ref().and_then(|(values, _)| {
         let name = values.first()?.trim_start_matches('&');
+        if let Some((base, _)) = name.split_once("[\"") {
+            let of_type = context.variables.get(base)?;
+            return of_type.ends_with("History").then_some("Vec<f64>");
+        }
         context.variables.get(name).map(String::as_str)
     });
     number_in(of_type.or(of_value)?)

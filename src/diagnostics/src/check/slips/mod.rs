@@ -6,6 +6,7 @@ mod closures;
 mod formats;
 mod functions;
 mod items;
+mod loops;
 mod moves;
 mod number_types;
 mod numbers;
@@ -119,6 +120,7 @@ pub(super) fn answer(
         .or_else(|| results::answer(&slip))
         .or_else(|| unwrapped::answer(&slip))
         .or_else(|| values::answer(&slip))
+        .or_else(|| loops::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;
     slip.diagnostic(answer)
 }

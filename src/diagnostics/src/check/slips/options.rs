@@ -16,6 +16,9 @@ struct Sides<'s> {
 }
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
+    if slip.message().starts_with("a value of type `Vec<") {
+        return collected(slip);
+    }
     let (left, right) = types(slip)?;
     if ![&left, &right].iter().any(|it| inner(it).is_some()) {
         return None;
@@ -44,6 +47,33 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
         named(&left),
         named(&right)
     )))
+}
+
+/// `rows.iter().map(|row| row.class).collect::<Vec<usize>>()`.
+fn collected(slip: &Slip) -> Option<Answer> {
+    let mut quoted = slip.message().split('`').skip(1).step_by(2);
+    let (list, element) = (quoted.next()?, quoted.next()?);
+    let wanted = list.strip_prefix("Vec<")?.strip_suffix('>')?;
+    if slip.code() != "E0277" || inner(element) != Some(wanted) {
+        return None;
+    }
+    let name = find(slip.cell, |it| {
+        let Expr::MethodCall(collect) = it else {
+            return None;
+        };
+        let Expr::MethodCall(call) = &*collect.receiver else {
+            return None;
+        };
+        let is_here = collect.method == "collect" && is_in(slip.span, place(it));
+        (is_here && call.method == "map").then(|| place(&call.method))
+    })?;
+    Some(
+        Answer::of(vec![edit(name.start, name.end, "filter_map")])
+            .why("`filter_map` takes the values out of each `Some`, and leaves out what is `None`")
+            .instead(format!(
+                "the items are `Option<{wanted}>`, and a list of `{wanted}` is wanted"
+            )),
+    )
 }
 
 /// The types of the two sides: of ``expected `A`, found `B` `` or ``can't compare `A` with `B` ``.
