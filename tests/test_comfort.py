@@ -32,6 +32,14 @@ def test_why_shows_the_last_error_once_more(fresh_kernel):
     assert failed.errors[0]["ename"] == "panic" and "index out of bounds" in kernel.run("%why").stream()
 
 
+def test_an_index_below_zero_is_explained(kernel):
+    for code in ("let list = vec![1, 2];\nlet empty: Vec<u8> = vec![];\nlist[empty.len() - 1]",
+                 "let (first, second) = (2usize, 3usize);\nlet list = vec![1, 2];\nlist[first - second]"):
+        (error,) = kernel.execute(code).errors
+        traceback = without_ansi("\n".join(error["traceback"]))
+        assert error["ename"] == "panic" and "no numbers below 0" in traceback and "`a.checked_sub(b)`" in traceback, traceback
+
+
 @pytest.mark.parametrize(("code", "plain"), [
     ("plot(&[1.0, 4.0, 9.0])", "3 points, lowest 1, highest 9, last 9"),
     ("let losses: Vec<f32> = vec![0.9, f32::NAN, 0.5]; plot(&losses)?.title(\"loss\")", "1 value is no number and left out"),

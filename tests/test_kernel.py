@@ -239,6 +239,9 @@ def test_a_missing_variable_has_an_error_that_says_why_and_how_it_comes_back(ker
     failed = kernel.execute("let finished = 1;\nlet unfinished: i32 = panic!(\"no\");").number
     assert kernel.run("finished").shown() == "1"
     check_error(kernel.execute("unfinished"), "E0425", f"cell {failed}, which binds it, failed", line=1)
+    # The latest of the cells that were to make it, one that is no Rust among them.
+    failed = kernel.execute("let unfinished = (1;").number
+    check_error(kernel.execute("unfinished"), "E0425", f"cell {failed}, which binds it, failed", line=1)
     kernel.run("let gone = 4;")
     assert kernel.run("gone").shown() == "4"
     check_error(kernel.execute("never_there"), "E0425", line=1)

@@ -92,6 +92,10 @@ def test_a_history_has_columns_by_name(notebook):
     check_error(cell, "SC0518", "the history has no `losss`", "did you mean `loss`?", line=2)
     check_card(cell, "SC0518", "`val_loss`")
     assert notebook.run("history.epochs.len()").shown() == "3", "nothing is lost"
+    for records, title in (("epochs", "epoch +loss"), ("steps", "step +loss +rate"), ("executions", "epoch +first batch")):
+        cell = notebook.run(f"history.{records}")
+        assert re.search(title, cell.shown()) and "Record {" not in cell.shown(), cell.shown()
+        check_static_html(cell.bundles[0]["text/html"])
 
 
 def test_examples_and_the_head_of_a_data_set(notebook):

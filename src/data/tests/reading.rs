@@ -1,9 +1,12 @@
 //! Rows that are skipped, and several files as one data set.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
-use stratoscope_data::{Columns, Dataset, Glue};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use stratoscope_data::{Columns, Dataset, Glue, Stream};
 use stratoscope_diagnostics::Diagnostic;
 
 fn put(folder: &Path, name: &str, content: &str) -> String {
@@ -130,6 +133,36 @@ fn the_published_rows_of_qqp_can_be_read() {
     let (train, _) = Glue::qqp(folder.path()).unwrap();
     assert_eq!((train.len(), train.skipped.rows), (2, 1));
     assert_eq!(train.label_names, ["not_duplicate", "duplicate"]);
+}
+
+#[test]
+fn files_that_are_compressed_with_gzip_are_read_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let packed = |name: &str, parts: &[&str]| {
+        let path = folder.path().join(name);
+        let mut file = Vec::new();
+        for part in parts {
+            let mut member = GzEncoder::new(&mut file, Compression::default());
+            member.write_all(part.as_bytes()).unwrap();
+            member.finish().unwrap();
+        }
+        fs::write(&path, file).unwrap();
+        path.display().to_string()
+    };
+    // Of two members, as `cat a.gz b.gz` makes it.
+    let csv = packed("a.csv.gz", &["text,label\none,x\n", "two,y\n"]);
+    assert_eq!(texts(&Dataset::csv(&csv).unwrap()), ["one", "two"]);
+    let lines = packed("a.jsonl.gz", &["{\"text\": \"one\", \"label\": 1}\n"]);
+    assert_eq!(texts(&Dataset::jsonl(lines).unwrap()), ["one"]);
+    let tsv = packed("a.tsv.gz", &["text\tlabel\none\tx\n"]);
+    assert_eq!(texts(&Dataset::tsv(tsv).unwrap()), ["one"]);
+    let error = Stream::csv(&csv).unwrap_err();
+    assert_eq!(error.code, "SC0911");
+    assert!(error.fixes[0].title.contains("!gunzip -k"), "{error:?}");
+    let whole = fs::read(&csv).unwrap();
+    fs::write(&csv, &whole[..whole.len() / 2]).unwrap();
+    let error = Dataset::csv(&csv).unwrap_err();
+    assert!(error.message.contains("damaged"), "{error:?}");
 }
 
 #[test]

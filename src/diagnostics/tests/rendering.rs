@@ -388,6 +388,7 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
                 place: place_in(NameOfAnotherLibrary::PAGE.bad, "len(rows)"),
                 replacement: "rows.len()".into(),
             }],
+            label: "another library's name",
         }),
         example(VariableInFunction {
             function: "total".into(),

@@ -284,8 +284,7 @@ impl Engine {
         }
         let (errors, notes) = self.check(&current);
         if !errors.is_empty() {
-            self.relay.end();
-            return CellOutcome::Error(show::error_of(&errors, cell.code, cell.number));
+            return self.refused_by_checks(&errors, cell);
         }
         self.linter.executes(cell.code);
         let rewriting = parsed.rewrite(cell.number, cell.silent);

@@ -33,6 +33,7 @@ mod lint;
 mod lost_variables;
 mod magic;
 pub mod pages;
+mod panics;
 mod persistence;
 mod python_cell;
 mod relay;

@@ -51,14 +51,18 @@ impl LostVariables {
         self.0.insert(name.to_owned(), loss);
     }
 
-    /// The same, unless it is known where the variable went before.
+    /// The same, unless it is known where the variable went before. Of several cells that were to make it, the last one counts.
     pub fn note_if_new(&mut self, name: &str, cause: Cause, cell: u64) {
         let loss = Loss {
             cause,
             cell,
             made_in: Some(cell),
         };
-        self.0.entry(name.to_owned()).or_insert(loss);
+        match self.0.get_mut(name) {
+            Some(known) if known.cause == Cause::NotMade => *known = loss,
+            Some(_) => {}
+            None => drop(self.0.insert(name.to_owned(), loss)),
+        }
     }
 
     /// Forgets those of which `is_lost` does not hold.
@@ -92,6 +96,23 @@ impl LostVariables {
         found.fixes.splice(0..0, ways);
         found
     }
+}
+
+/// The names that the lines of a cell bind, one that is no Rust among them.
+pub fn bound_in(code: &str) -> impl Iterator<Item = &str> {
+    let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    let bindings = code
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("let "));
+    let names = bindings.flat_map(move |rest| {
+        let pattern = rest.split(['=', ':', ';']).next().unwrap_or_default();
+        pattern.split(move |it: char| !is_name(it))
+    });
+    names.filter(|name| {
+        // `Some` and `Ok` are no names.
+        let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+        !name.is_empty() && (!is_type || name.contains('_')) && !["_", "mut", "ref"].contains(name)
+    })
 }
 
 /// The name in ``cannot find value `name` in this scope``.
@@ -178,6 +199,19 @@ mod tests {
             "f",
             ": cell 7 had bound it again when it failed; run cell 2 again",
         );
+        // The last of two cells that were to make it.
+        lost.note_if_new("c", Cause::NotMade, 8);
+        check(
+            &lost,
+            "c",
+            ": cell 8, which binds it, failed before it was kept; correct cell 8 and run it again",
+        );
+        lost.note_if_new("d", Cause::NotMade, 9);
+        check(
+            &lost,
+            "d",
+            ": it was lost when the process ended in cell 6; run the cell again that made it",
+        );
         lost.retain(|name| name != "a");
         check(&lost, "a", "");
         let other = Diagnostic::new(
@@ -186,5 +220,12 @@ mod tests {
             "cannot find value `b` in this scope",
         );
         assert_eq!(lost.explain(other.clone()), other);
+    }
+
+    #[test]
+    fn a_cell_binds_names_though_it_is_no_rust() {
+        let code = "let mut n = (1;\nlet (X_train, _dev): (A, B) = f()?;\n  let Some(x) = y else { return };\nn = 3;";
+        let names: Vec<&str> = bound_in(code).collect();
+        assert_eq!(names, ["n", "X_train", "_dev", "x"]);
     }
 }

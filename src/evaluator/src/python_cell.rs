@@ -69,7 +69,7 @@ fn python(cell: &CellSyntax, context: &CellContext) -> Option<Answer> {
     // Of a long text, the checks know only whether its brackets match.
     let is_rust = || !reading.has_operators && is_rust(cell);
     let is_python = match reading.sign {
-        _ if context.indexes_a_variable(text) && is_slip(cell, &reading, context) => false,
+        _ if context.uses_a_variable(text) && is_slip(cell, &reading, context) => false,
         Sign::Syntax => true,
         // `plt.show();`, as Rust writes it, is an unknown name of Rust, whose card has the name that is here.
         Sign::Library => !(text.trim_end().ends_with(';') && is_rust()),
@@ -183,5 +183,7 @@ mod tests {
         }
         let context = CellContext::with_variables([("x", "Dataset")]);
         assert!(python(&"x[1:3]".into(), &context).is_none());
+        assert!(python(&"a = [y.text for y in x]".into(), &context).is_none());
+        assert!(python(&"[y for y in z]".into(), &context).is_some());
     }
 }

@@ -9,6 +9,7 @@ use stratoscope_diagnostics::{Diagnostic, Severity, check};
 use stratoscope_render::text;
 use stratoscope_wire::MimeBundle;
 
+use super::panics;
 use super::relay::{Current, Ending};
 use stratoscope_session::CellError;
 
@@ -108,6 +109,7 @@ pub fn ended(ending: Ending, fate: &str, current: &Current) -> CellError {
             location,
         } => {
             let place = location.filter(|place| !place.starts_with("src/lib.rs"));
+            let message = panics::explained(&message);
             plain_error("panic", &message, line, place, number, current.code())
         }
         Ending::NotLoaded { reason } => {

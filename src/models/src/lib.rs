@@ -119,7 +119,8 @@ pub use stratoscope_report::comparison::{Comparison, OtherWeights, Parted};
 pub use stratoscope_report::counters::Counters;
 pub use stratoscope_report::gradient_norms::GradientNorms;
 pub use stratoscope_report::history::{
-    Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, RequestRecord, StepRecord,
+    Edit, EpochRecord, Evaluation, ExecutionRecord, History, Measured, Records, RequestRecord,
+    StepRecord,
 };
 pub use stratoscope_report::influence::{Influence, InfluentialRow};
 pub use stratoscope_report::inspection::{

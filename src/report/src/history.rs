@@ -8,15 +8,17 @@ use stratoscope_render::html::{DATA_TABLE_STYLE, data_table};
 use stratoscope_render::text;
 
 use crate::counters::Counters;
-use crate::html::{CELL, HEAD, escape, prose, rate, time, value};
+use crate::html::{CELL, HEAD, escape, prose};
 use crate::text::{COLUMNS, table};
 
 mod evaluation;
 mod named;
+mod records;
 mod scores;
 
 pub use evaluation::{CutTexts, OtherLength};
 use named::Columns;
+pub use records::Records;
 
 /// The value of a metric; `None` where it is undefined, as F1 is without any positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -329,71 +331,17 @@ impl History {
             .then(|| format!("requested from outside: {earlier}{}", latest.join("; ")))
     }
 
-    fn columns(&self) -> Vec<String> {
-        let mut columns = vec!["epoch".to_owned(), "loss".to_owned()];
-        let Some(first) = self.epochs.first() else {
-            return columns;
-        };
-        columns.extend(first.metrics.iter().map(|metric| metric.name.to_owned()));
-        if let Some(validation) = self.validated() {
-            columns.push("val loss".to_owned());
-            columns.extend(
-                validation
-                    .metrics
-                    .iter()
-                    .map(|metric| format!("val {}", metric.name)),
-            );
-        }
-        columns.extend(["rate", "seq/s", "time"].map(str::to_owned));
-        columns
-    }
-
-    /// The first validation, whatever epoch it belongs to.
-    fn validated(&self) -> Option<&Evaluation> {
-        self.epochs
-            .iter()
-            .find_map(|record| record.validation.as_ref())
-    }
-
-    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
-        self.epochs.iter().map(|record| {
-            let mut row = vec![
-                (record.epoch + 1).to_string(),
-                format!("{:.4}", record.loss),
-            ];
-            row.extend(record.metrics.iter().map(|metric| value(Some(metric))));
-            match &record.validation {
-                Some(validation) => {
-                    row.push(format!("{:.4}", validation.loss));
-                    row.extend(validation.metrics.iter().map(|metric| value(Some(metric))));
-                }
-                // Other epochs were validated, this one not: `validation_freq`.
-                None => {
-                    let columns = self.validated().map_or(0, |other| 1 + other.metrics.len());
-                    row.extend(vec![String::new(); columns]);
-                }
-            }
-            row.push(rate(record.learning_rate));
-            row.push(format!("{:.1}", record.sequences_per_second));
-            row.push(time(record.seconds));
-            row
-        })
-    }
-
     /// A row an epoch, as static HTML with inline styles only.
     pub fn to_html(&self) -> String {
-        let columns = self
-            .columns()
-            .iter()
-            .map(|name| escape(name))
-            .collect::<Vec<_>>();
-        html_table(&columns, self.rows(), &self.notes())
+        let columns = records::columns(&self.epochs);
+        let columns: Vec<String> = columns.iter().map(|name| escape(name)).collect();
+        html_table(&columns, records::rows(&self.epochs), &self.notes())
     }
 
     /// A row an epoch, as text.
     pub fn to_plain(&self) -> String {
-        let rows: Vec<_> = self.rows().collect();
-        table(&self.columns(), &rows) + &lines(&self.notes())
+        let rows: Vec<_> = records::rows(&self.epochs).collect();
+        table(&records::columns(&self.epochs), &rows) + &lines(&self.notes())
     }
 }
 

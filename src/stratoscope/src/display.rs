@@ -15,6 +15,7 @@ use crate::connection;
 mod devices;
 mod forms;
 mod nested;
+mod records;
 pub(crate) mod tensor;
 mod track;
 

@@ -1,11 +1,19 @@
 //! What a file is that was given as text and is something else: its first bytes tell.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes of a file that are read to tell what it is.
+const MAX_READ_BYTES: u64 = 256;
+
 /// What a file begins with, what that is, and what to do; `{path}` stands for the path.
 const KINDS: [(&[u8], &str, &str); 8] = [
+    // Data sets unpack such files; a stream reads from any place on.
     (
         b"\x1f\x8b",
-        "it is compressed with gzip",
-        "unpack it first: `!gunzip -k \"{path}\"`, then read the file without `.gz`",
+        "it is compressed with gzip, and a stream reads its files from any place on",
+        "unpack it first: `!gunzip -k \"{path}\"`, then read the file without `.gz`; a data set in memory reads it as it is",
     ),
     (
         b"\x28\xb5\x2f\xfd",
@@ -47,6 +55,19 @@ const PAGE: (&str, &str) = (
     "it is an HTML page, not the data",
     "download the file itself: on the hub and on GitHub its address has `resolve` or `raw` in place of `blob`",
 );
+
+/// The same of a file, whose first bytes are read.
+pub(super) fn foreign_file(
+    path: &Path,
+    name: &str,
+    has_columns: bool,
+) -> io::Result<Option<(&'static str, String)>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_READ_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(foreign(&bytes, name, has_columns))
+}
 
 /// What the file is, and what to do. A page is text that may be meant, unless the file is to have columns.
 pub(super) fn foreign(

@@ -13,6 +13,7 @@ use super::classes::Classes;
 use super::columns::Columns;
 use super::conll::too_many_tags;
 use super::files;
+use super::foreign;
 use super::index::{BLOCK, Index, Place, SourceFile};
 use super::layout::Layout;
 use super::raw::{At, Format};
@@ -146,6 +147,13 @@ impl<'c> Pass<'c> {
                 false => "it is no regular file, and a stream reads its files more than once",
             };
             return Err(unreadable(reason.to_owned()));
+        }
+        if !self.format.is_typed() {
+            let has_columns = self.format != Format::Text;
+            let found = foreign::foreign_file(&path, &name, has_columns);
+            if let Some((reason, way)) = found.map_err(|error| unreadable(error.to_string()))? {
+                return Err(problem::unreadable_with(call, &name, reason, &way));
+            }
         }
         let rows = RawRows::open(&path, self.format);
         let rows = rows.map_err(|error| unreadable(error.to_string()))?;

@@ -1,9 +1,10 @@
 //! The readers of data sets: each collects all rows of its files.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use flate2::read::MultiGzDecoder;
 use stratoscope_diagnostics::work::{Unit, Work};
 use stratoscope_diagnostics::{Diagnostic, Result};
 
@@ -17,6 +18,9 @@ use crate::dataset::{Dataset, index_of};
 use crate::example::Example;
 use crate::problem;
 use crate::shards::AutoShardPolicy;
+
+/// What a file begins with that is compressed with gzip.
+const GZIP: &[u8] = b"\x1f\x8b";
 
 /// What one does, and has done.
 const VERB: (&str, &str) = ("reading rows of", "read rows of");
@@ -324,7 +328,16 @@ impl Pass<'_> {
     }
 }
 
-/// Reads a whole file as text, without a byte order mark. The columns may name its encoding.
+/// The content of a file that is compressed with gzip, up to one byte more than is read of a file.
+fn unpacked(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    MultiGzDecoder::new(bytes)
+        .take(LARGEST_FILE_BYTES + 1)
+        .read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Reads a whole file as text, unpacked and without a byte order mark. The columns may name its encoding.
 fn read_encoded(call: &'static str, path: &Path, encoding: Option<&str>) -> Result<String> {
     let name = path.display().to_string();
     let unreadable = |reason: String| problem::unreadable(call, &name, None, reason);
@@ -341,6 +354,12 @@ fn read_encoded(call: &'static str, path: &Path, encoding: Option<&str>) -> Resu
     file.take(LARGEST_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(error.to_string()))?;
+    if bytes.starts_with(GZIP) {
+        let reason = |error: io::Error| {
+            unreadable(format!("it is compressed with gzip, and damaged: {error}"))
+        };
+        bytes = unpacked(&bytes).map_err(reason)?;
+    }
     if bytes.len() as u64 > LARGEST_FILE_BYTES {
         return Err(unreadable(too_large));
     }

@@ -10,7 +10,9 @@
 
 mod call;
 mod calls;
+mod comprehensions;
 mod constructors;
+mod data_frames;
 mod definitions;
 mod ends_early;
 mod fixed;
@@ -28,6 +30,7 @@ mod places;
 mod plain;
 mod python;
 mod python_expressions;
+mod python_values;
 mod resolve;
 mod scan;
 mod scope;
@@ -42,6 +45,7 @@ mod with_blocks;
 mod wrong_type;
 
 pub use calls::{Call, CallArgument, Operand, calls};
+pub use comprehensions::iterator_form;
 pub use definitions::{DefinedNames, defined_in};
 pub use fixed::Trial;
 pub use of_the_cell::name_what_is_meant;
@@ -92,10 +96,20 @@ impl CellContext {
         }
     }
 
-    /// Whether a text begins with an index of a variable: `texts[0:10]`.
-    pub fn indexes_a_variable(&self, text: &str) -> bool {
+    /// Whether a text begins with an index of a variable, `texts[0:10]`, or makes a list by a loop over one,
+    /// `[len(it) for it in texts]`.
+    pub fn uses_a_variable(&self, text: &str) -> bool {
         let name = text.split_once('[').map(|(name, _)| name.trim());
-        name.is_some_and(|name| self.variables.contains_key(name))
+        let is_indexed = name.is_some_and(|name| self.variables.contains_key(name));
+        let is_one_line = text.trim().lines().count() == 1;
+        let looped = text.split_once(" for ").filter(|_| is_one_line);
+        let items = looped.and_then(|(_, rest)| rest.split_once(" in "));
+        let is_name = |it: char| it.is_alphanumeric() || it == '_';
+        let items = items.map(|(_, rest)| rest.split(|it| !is_name(it)).find(|it| !it.is_empty()));
+        is_indexed
+            || items
+                .flatten()
+                .is_some_and(|name| self.variables.contains_key(name))
     }
 }
 

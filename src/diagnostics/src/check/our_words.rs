@@ -43,10 +43,28 @@ fn answer(cell: &Syntax, found: &Diagnostic, context: &CellContext) -> Option<Di
         }
         "E0061" | "E0599" => of_a_method(cell, span, context),
         "E0277" if is_of_a_function(&found.message) => without_result(cell, span),
+        "CompilationError" => in_a_macro(cell, found, span, context),
         _ => None,
     };
     ours.or_else(|| habits::answer(cell, found, span, context))
         .or_else(|| slips::answer(cell, found, span, context))
+}
+
+/// An expression of Python between the brackets of a macro, which the text alone takes for Rust: rustc reads them.
+fn in_a_macro(
+    cell: &Syntax,
+    found: &Diagnostic,
+    span: CellSpan,
+    context: &CellContext,
+) -> Option<Diagnostic> {
+    if !found.message.starts_with("expected ") || !cell.is_rust() {
+        return None;
+    }
+    let text = cell.text();
+    let code = super::scan::scan(text).code;
+    let ours = super::python_expressions::answer(text, &code, context)?;
+    let is_here = matches!(ours.labels.first()?.place, Place::Span(it) if it.start <= span.start && span.end <= it.end);
+    is_here.then_some(ours)
 }
 
 /// Whether rustc says that a `?` stands in a function or a method that returns no `Result`. Closures and `async` blocks

@@ -2,6 +2,7 @@
 //! `v[1:3]`.
 
 use super::CellContext;
+use super::comprehensions::comprehension;
 use super::syntax::is_rust;
 use crate::render::apply;
 use crate::rules::PythonSpelling;
@@ -9,32 +10,38 @@ use crate::{CellSpan, Diagnostic, Edit, Fix, FixKind, Place, Rule};
 use stratoscope_render::text;
 
 /// An expression, and how it is written here.
-struct Rewritten {
-    span: CellSpan,
-    rust: String,
-    reason: &'static str,
+pub(super) struct Rewritten {
+    pub span: CellSpan,
+    pub rust: String,
+    pub reason: &'static str,
 }
 
 /// SC0127 for the first expression, if the cell is Rust without it. In `code` texts and comments are blank.
 pub(super) fn answer(text: &str, code: &str, context: &CellContext) -> Option<Diagnostic> {
-    // A line of Python has no `;`, and no `let`.
-    if !code.contains(';') && !code.contains("let ") && !context.indexes_a_variable(text) {
+    // A line of Python has no `;`, no `let` and no `!` of a macro.
+    let is_rust_else = [";", "let ", "!("].iter().any(|it| code.contains(it));
+    if !is_rust_else && !context.uses_a_variable(text) {
         return None;
     }
+    let list = comprehension(text, code, context);
     let index = slice(text, code, &|name| Sliced::of(name, code, context));
-    let found = [comprehension, lambda, condition].into_iter();
-    let found = found.map(|read| read(text, code)).chain([index]);
+    let found = [lambda, condition].into_iter();
+    let found = found.map(|read| read(text, code));
+    let found = [list].into_iter().chain(found).chain([index]);
     found
         .flatten()
         .find_map(|Rewritten { span, rust, reason }| {
             let place = Place::Span(span);
+            let title = format!("write `{}`", text::excerpt(&rust, 76));
+            let mut edits = vec![Edit {
+                place: place.clone(),
+                replacement: rust,
+            }];
+            edits.extend(bound(text, code, span, context));
             let fix = Fix {
                 kind: FixKind::Change,
-                title: format!("write `{}`", text::excerpt(&rust, 76)),
-                edits: vec![Edit {
-                    place: place.clone(),
-                    replacement: rust,
-                }],
+                title,
+                edits,
             };
             is_rust(&apply(text, &fix)?).then_some(())?;
             let facts = PythonSpelling {
@@ -47,8 +54,80 @@ pub(super) fn answer(text: &str, code: &str, context: &CellContext) -> Option<Di
         })
 }
 
+/// The `let` and the `;` of a line that gives a new name to the expression: `squares = [x * x for x in v]`.
+fn bound(text: &str, code: &str, span: CellSpan, context: &CellContext) -> Vec<Edit> {
+    let line = code[..span.start].rfind('\n').map_or(0, |at| at + 1);
+    let before = text[line..span.start].trim();
+    let name = before.strip_suffix('=').map(str::trim).unwrap_or_default();
+    let is_name = |it: char| it.is_alphanumeric() || it == '_';
+    // There, a `let` binds a variable of the notebook again.
+    let at_the_top = !text[line..].starts_with([' ', '\t']);
+    let is_new = !name.is_empty()
+        && name.chars().all(is_name)
+        && (at_the_top || !context.variables.contains_key(name))
+        && !code.contains(&format!("let mut {name}"));
+    if !is_new {
+        return Vec::new();
+    }
+    let start = line + text[line..].len() - text[line..].trim_start().len();
+    let insert = |at: usize, sign: &str| Edit {
+        place: Place::span(at, at),
+        replacement: sign.to_owned(),
+    };
+    let mut edits = vec![insert(start, "let ")];
+    let rest = code[span.end..].lines().next().unwrap_or_default().trim();
+    if rest.is_empty() {
+        edits.push(insert(span.end, ";"));
+    }
+    edits
+}
+
+/// The parts between the commas outside of brackets, from one place to another.
+pub(super) fn segments_of(code: &str, start: usize, end: usize) -> Vec<CellSpan> {
+    let (mut parts, mut at) = (Vec::new(), start);
+    while at <= end {
+        let comma = end_of(code, at, &[',']).min(end);
+        parts.push(CellSpan {
+            start: at,
+            end: comma,
+        });
+        at = comma + 1;
+    }
+    parts
+}
+
+/// A value with its texts in double quotes.
+pub(super) fn double_quoted(value: &str) -> String {
+    let mut written = String::with_capacity(value.len());
+    let mut quote = None;
+    let mut escaped = false;
+    for sign in value.chars() {
+        match (quote, sign) {
+            _ if escaped => {
+                escaped = false;
+                written.push(sign);
+            }
+            (Some(_), '\\') => {
+                escaped = true;
+                written.push(sign);
+            }
+            (None, '"' | '\'') => {
+                quote = Some(sign);
+                written.push('"');
+            }
+            (Some(open), _) if open == sign => {
+                quote = None;
+                written.push('"');
+            }
+            (Some('\''), '"') => written.push_str("\\\""),
+            _ => written.push(sign),
+        }
+    }
+    written
+}
+
 /// Where a sign stands outside of brackets, from `start` on; the end of the brackets around it, or of the text, at the latest.
-fn end_of(code: &str, start: usize, stops: &[char]) -> usize {
+pub(super) fn end_of(code: &str, start: usize, stops: &[char]) -> usize {
     let mut depth = 0_usize;
     for (at, sign) in code[start..].char_indices() {
         match sign {
@@ -60,46 +139,6 @@ fn end_of(code: &str, start: usize, stops: &[char]) -> usize {
         }
     }
     code.len()
-}
-
-/// `[x * x for x in v if x > 1]`.
-fn comprehension(text: &str, code: &str) -> Option<Rewritten> {
-    let start = code.match_indices('[').map(|(at, _)| at).find(|at| {
-        let inside = &code[at + 1..end_of(code, at + 1, &[])];
-        let behind = inside.split_once(" for ");
-        behind.is_some_and(|(_, rest)| rest.contains(" in "))
-    })?;
-    let close = end_of(code, start + 1, &[]);
-    let inside = text.get(start + 1..close)?;
-    let (value, rest) = inside.split_once(" for ")?;
-    let (name, rest) = rest.split_once(" in ")?;
-    let (items, test) = match rest.split_once(" if ") {
-        Some((items, test)) => (items.trim(), Some(test.trim())),
-        None => (rest.trim(), None),
-    };
-    let (value, name) = (value.trim(), name.trim());
-    let range = items
-        .strip_prefix("range(")
-        .and_then(|it| it.strip_suffix(')'));
-    let source = match range.map(|it| it.split(',').map(str::trim).collect::<Vec<_>>()) {
-        Some(bounds) if bounds.len() == 1 => format!("(0..{})", bounds[0]),
-        Some(bounds) if bounds.len() == 2 => format!("({}..{})", bounds[0], bounds[1]),
-        _ => format!("{items}.iter().cloned()"),
-    };
-    let rust = match test {
-        Some(test) => format!(
-            "{source}.filter_map(|{name}| if {test} {{ Some({value}) }} else {{ None }}).collect::<Vec<_>>()"
-        ),
-        None => format!("{source}.map(|{name}| {value}).collect::<Vec<_>>()"),
-    };
-    Some(Rewritten {
-        span: CellSpan {
-            start,
-            end: close + 1,
-        },
-        rust,
-        reason: "an iterator maps its items, and `collect` makes a list of them",
-    })
 }
 
 /// `lambda x: x + 1`.
@@ -311,7 +350,7 @@ mod tests {
             ),
             (
                 "let a = [x for x in range(3)];",
-                "let a = (0..3).map(|x| x).collect::<Vec<_>>();",
+                "let a = (0..3).collect::<Vec<_>>();",
             ),
             (
                 "f([x for x in v if x > 1]);",

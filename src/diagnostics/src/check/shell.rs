@@ -1,7 +1,7 @@
 //! Lines for the shell that lack their `!`: `pip install rand`.
 
 use super::CellContext;
-use crate::rules::NameOfAnotherLibrary;
+use crate::rules::{A_COMMAND, NameOfAnotherLibrary};
 use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
@@ -85,6 +85,7 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
             place: Place::span(at, at),
             replacement: "!".to_owned(),
         }],
+        label: A_COMMAND,
     };
     Some(facts.diagnostic())
 }
@@ -113,6 +114,7 @@ pub(super) fn misplaced(cell: &str) -> Option<Diagnostic> {
                 replacement: String::new(),
             },
         ],
+        label: "a magic of the whole cell",
     };
     Some(facts.diagnostic())
 }
@@ -144,6 +146,7 @@ fn magic(code: &str, word: &str, rest: &str, at: usize) -> Option<Diagnostic> {
             place,
             replacement: written,
         }],
+        label: A_COMMAND,
     };
     Some(facts.diagnostic())
 }

@@ -6,7 +6,9 @@ use stratoscope_cell_syntax::{MAX_PARSED_BYTES, Syntax, blank_everywhere};
 use super::calls::Found;
 use super::scan::{self, Flaw, Scan, closing};
 use super::scope::Misplaced;
-use super::{CellContext, ends_early, find, python, python_expressions, shell, with_blocks};
+use super::{
+    CellContext, data_frames, ends_early, find, python, python_expressions, shell, with_blocks,
+};
 use crate::render::apply;
 use crate::rules::{NameOfAnotherLibrary, PythonCell, PythonSpelling, UnfinishedCode};
 use crate::{Diagnostic, Edit, Fix, Place, Rule};
@@ -21,7 +23,9 @@ pub(super) fn explain(cell: &Syntax, context: &CellContext) -> Option<Diagnostic
     let seen = scan::scan(&code);
     let expression = || python_expressions::answer(text, &seen.code, context);
     let block = || with_blocks::answer(text, &seen.code);
-    if let Some(found) = shell::answer(&code).or_else(block).or_else(expression) {
+    let frame = || data_frames::answer(text, &seen.code, context);
+    let found = shell::answer(&code).or_else(block).or_else(frame);
+    if let Some(found) = found.or_else(expression) {
         return Some(found);
     }
     if let Some(line) = python::first_line(text, &seen) {
@@ -69,6 +73,7 @@ fn continued(text: &str, code: &str) -> Option<Diagnostic> {
             place: Place::span(start, end),
             replacement: written,
         }],
+        label: "a word of Rust",
     };
     Some(facts.diagnostic())
 }

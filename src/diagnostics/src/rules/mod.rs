@@ -303,6 +303,7 @@ pub use model_cannot_travel::ModelCannotTravel;
 pub use model_in_use::{ModelHolder, ModelInUse};
 pub use model_outside_scope::ModelOutsideScope;
 pub use name_of_another_library::NameOfAnotherLibrary;
+pub(crate) use name_of_another_library::{A_COMMAND, A_NAME};
 pub use named_argument_in_call::NamedArgumentInCall;
 pub use network_not_in_slices::NetworkNotInSlices;
 pub use network_not_in_stages::NetworkNotInStages;

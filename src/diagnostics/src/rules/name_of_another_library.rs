@@ -15,7 +15,14 @@ pub struct NameOfAnotherLibrary {
     pub reason: String,
     /// The way from one to the other; empty where the cell does not decide it.
     pub edits: Vec<Edit>,
+    /// What stands at the place in the text: another library's name, or what else it is.
+    pub label: &'static str,
 }
+
+/// The label of a name.
+pub(crate) const A_NAME: &str = "another library's name";
+/// The label of a command that lacks its `!`.
+pub(crate) const A_COMMAND: &str = "a line for the shell";
 
 impl Rule for NameOfAnotherLibrary {
     const PAGE: RulePage = RulePage {
@@ -46,7 +53,7 @@ impl Rule for NameOfAnotherLibrary {
             None => format!("`{}` has no counterpart here", self.given),
         };
         let mut diagnostic = Self::start(message)
-            .label(self.place.clone(), "another library's name")
+            .label(self.place.clone(), self.label)
             .why(self.reason.clone());
         if let Some(written) = &self.written {
             diagnostic.fixes.push(Fix {

@@ -1,6 +1,7 @@
 //! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
 
 use super::arguments::{is_float, is_int, see_whole};
+use super::by_hand::of_data_frame;
 use super::callback::folder;
 use super::number::Typed;
 use super::pretrained::is_config;
@@ -17,6 +18,9 @@ pub(crate) type Made = (String, Thing);
 impl Translator<'_> {
     /// What a value makes.
     pub(crate) fn made(&mut self, value: &Value) -> Result<Made, Why> {
+        if let Some(why) = self.share_by_hand(value) {
+            return Err(why);
+        }
         if let Some(found) = self.chained(value) {
             let (layers, input) = found?;
             return Ok((String::new(), Thing::Layers(layers, input)));
@@ -233,6 +237,16 @@ impl Translator<'_> {
             }
             "numpy" => of_numpy(full),
             "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
+            "sklearn" if full.starts_with("sklearn.metrics.") => {
+                "metrics are arguments of `compile!`, such as `metrics = [accuracy()]`, which `evaluate!` measures; \
+                 `predictions.assess(&data)?` has accuracy, F1 and every class, with intervals"
+                    .to_owned()
+            }
+            "pandas" if full.ends_with(".DataFrame") || full.ends_with(".Series") => {
+                "there are no data frames here; `Dataset::from_rows(texts, labels)?` takes texts or rows of numbers and their \
+                 labels, and `Table::new([…])` shows any other table"
+                    .to_owned()
+            }
             "pandas" => "there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file, `csv_with` names its columns".to_owned(),
             "keras" if full.starts_with("keras.datasets.") => {
                 let name = full.split('.').nth(2).unwrap_or_default();
@@ -352,7 +366,8 @@ impl Translator<'_> {
                 if let (Some(inner), Some(full)) = (object.call(), self.names.called(object)) {
                     self.made_by_library(object, &full, inner)?;
                 }
-                Err(format!("`.{method}(…)` has no counterpart here"))
+                Err(of_data_frame(object, method)
+                    .unwrap_or_else(|| format!("`.{method}(…)` has no counterpart here")))
             }
         }
     }

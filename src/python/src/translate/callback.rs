@@ -305,7 +305,10 @@ impl Translator<'_> {
         let (mut elements, mut arguments) = (Vec::new(), Vec::new());
         for kind in self.listed_callbacks(value) {
             match kind {
-                CallbackKind::Element(element) => elements.push(element),
+                CallbackKind::Element(element) => match self.never_stops(&element) {
+                    Some(why) => self.leave(value.span, why),
+                    None => elements.push(element),
+                },
                 CallbackKind::Arguments(more) if arguments.is_empty() || more.is_empty() => {
                     arguments.extend(more);
                 }
@@ -319,6 +322,28 @@ impl Translator<'_> {
             arguments.insert(0, format!("callbacks = [{}]", elements.join(", ")));
         }
         arguments
+    }
+
+    /// Why an early stopping of a `fit` without validation data is left out: it compares epochs by what no epoch has.
+    fn never_stops(&self, element: &str) -> Option<Why> {
+        if self.is_validated {
+            return None;
+        }
+        let made = match self.things.get(element.trim_end_matches(".clone()")) {
+            Some(Thing::Callback(CallbackKind::Element(made))) => made,
+            _ => element,
+        };
+        let settings = made.strip_prefix("EarlyStopping::new()")?;
+        let monitored = match settings.split_once(".monitor(\"") {
+            Some((_, rest)) => rest.split('"').next()?,
+            None => VALIDATION_LOSS,
+        };
+        monitored.starts_with("val_").then(|| {
+            format!(
+                "`{made}` compares epochs by `{monitored}`, and this `fit` has no validation data: Keras warns after each epoch \
+                 and never stops, and `fit!` refuses it. Write it with `validation_data = dev` or `validation_split = 0.2`"
+            )
+        })
     }
 
     /// Whether a value is a list of callbacks, or is given to `callbacks`.

@@ -67,6 +67,9 @@ impl Translator<'_> {
         let x = given("x").ok_or(format!("`{name}` gets no data"))?;
         let data = self.weighted(x, given("y"), given("sample_weight"))?;
         let has_labels = given("y").is_some();
+        let is_validated =
+            given("validation_data").is_some() || given("validation_split").is_some();
+        self.is_validated = is_validated;
         let is_data = |argument: &str| match argument {
             "x" | "y" => true,
             "sample_weight" => has_labels,

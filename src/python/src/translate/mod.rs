@@ -7,6 +7,7 @@
 mod arguments;
 mod assign;
 mod block;
+mod by_hand;
 mod call;
 mod callback;
 mod chain;
@@ -110,6 +111,8 @@ pub(crate) struct Translator<'a> {
     /// Values of the cell that functions may use: they are written out there.
     constants: BTreeMap<String, String>,
     seed: Option<String>,
+    /// The `fit` whose arguments are read has validation data.
+    is_validated: bool,
     /// What is known of transformers and PyTorch.
     hub: Hub,
     translation: Translation,
@@ -152,6 +155,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         next_comment: 0,
         constants: BTreeMap::new(),
         seed: None,
+        is_validated: true,
         hub,
         translation: Translation::default(),
     };

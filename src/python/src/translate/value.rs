@@ -14,6 +14,9 @@ impl Translator<'_> {
 
     /// A value as Rust, and its type.
     pub(crate) fn typed(&mut self, value: &Value) -> Result<Typed, Why> {
+        if let Some(why) = self.share_by_hand(value) {
+            return Err(why);
+        }
         match &value.kind {
             Kind::None => Err("`None` has no counterpart in this place".to_owned()),
             Kind::Bool(it) => Ok(Typed::new(it.to_string(), Type::Bool)),
@@ -71,9 +74,9 @@ impl Translator<'_> {
                 Err("a range of an index is translated for lists of the cell only".to_owned())
             }
             Kind::Dict(_) => Err("a dictionary has no counterpart in this place".to_owned()),
-            Kind::Comprehension(_) => Err("a list made by a loop is not translated".to_owned()),
+            Kind::Comprehension(_) => Err(self.made_by_a_loop(value, "a list made by a loop")),
             Kind::Lambda(..) => Err("the types of a lambda's values are not known".to_owned()),
-            Kind::Other(what) => Err(format!("{what} is not translated")),
+            Kind::Other(what) => Err(self.made_by_a_loop(value, what)),
         }
     }
 

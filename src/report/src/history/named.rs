@@ -49,7 +49,7 @@ impl History {
             let values = epochs().map(|record| of(&record.metrics, index));
             named.push((metric.name.to_owned(), values.collect()));
         }
-        if let Some(first) = self.validated() {
+        if let Some(first) = super::records::validated(&self.epochs) {
             let validated = || epochs().filter_map(|record| record.validation.as_ref());
             let losses = validated().map(|validation| validation.loss);
             named.push(("val_loss".to_owned(), losses.collect()));

@@ -14,6 +14,11 @@ pub(super) fn habits_of(of_type: &str) -> Option<&'static [Habit]> {
     if of_type.starts_with('[') {
         return Some(of_values::LIST);
     }
+    if of_type.starts_with('(') {
+        return of_type
+            .ends_with("TensorData)")
+            .then_some(of_models::VARIABLE);
+    }
     let name = of_type.split('<').next()?.rsplit("::").next()?;
     Some(match name {
         "Model" | "ModelOf" | "Sequential" => of_models::MODEL,

@@ -146,7 +146,7 @@ fn is_simple(part: &str) -> bool {
 }
 
 /// The data set of a column: `dev` of `dev.labels`, `dev["label"]`, `&dev`.
-fn data_set(value: &str) -> &str {
+pub(super) fn data_set(value: &str) -> &str {
     let value = value.trim_start_matches('&').trim();
     let columns = [
         ".labels",

@@ -8,6 +8,7 @@
 //! a magic. An empty text: there is nothing of the kind. Behind `in ` a form is what a `for` goes over, behind `data ` what stands
 //! where `fit!` and others take the data set.
 
+mod accuracy;
 mod by_type;
 mod fill;
 mod loops;
@@ -24,6 +25,7 @@ mod of_types;
 mod of_values;
 mod operators;
 mod powers;
+mod receivers;
 mod usage;
 
 use self::by_type::{functions_of, habits_of};
@@ -31,6 +33,8 @@ use self::fill::Parts;
 use self::loops::{is_pair_of, iterated, loop_form, of_loop};
 pub(super) use self::modules::is_module;
 use self::modules::{mathematics, module, of_module};
+pub(super) use self::receivers::number_in;
+use self::receivers::{elements, label_of, predictions, type_of_name, type_of_receiver};
 use self::usage::{Form, Usage};
 use super::plain::Plain;
 use super::{CellContext, fixed, slips};
@@ -72,6 +76,9 @@ pub(super) fn answer(
     let span = method_of(found).unwrap_or_else(|| name_of(text, found, span));
     if let Some(power) = powers::answer(cell, found, span, context) {
         return Some(power);
+    }
+    if let Some(share) = accuracy::answer(cell, span, context) {
+        return Some(share);
     }
     let (subject, of_type) = subject(cell, found, span, context)?;
     let usage = match iterated(found, span) {
@@ -277,47 +284,6 @@ fn is_data_of_a_call(text: &str, start: usize) -> bool {
             .any(|it| call.trim_end().ends_with(it))
 }
 
-/// The type of a variable of the notebook or of the cell that stands before the dot or the index.
-fn type_of_receiver(cell: &Syntax, usage: &Usage, context: &CellContext) -> Option<String> {
-    let receiver = usage.receiver?;
-    let name = cell.text().get(receiver.start..receiver.end)?;
-    if name.contains(".predict(") && name.ends_with(']') {
-        return Some("Prediction".to_owned());
-    }
-    type_of_name(cell, name, context)
-}
-
-fn type_of_name(cell: &Syntax, name: &str, context: &CellContext) -> Option<String> {
-    let of_cell = slips::type_returned(cell, name);
-    of_cell.or_else(|| context.variables.get(name).cloned())
-}
-
-/// Which of two values are predictions: the second, as in scikit-learn, unless the types or the names say otherwise.
-fn predictions(usage: &Usage, context: &CellContext) -> usize {
-    let is_data = |value: &String| {
-        let name = value.trim_start_matches('&').split(['.', '[']).next();
-        let of_type = name.and_then(|it| context.variables.get(it));
-        of_type.is_some_and(|it| it.contains("Dataset"))
-    };
-    match usage.call.as_ref().map(|(values, _)| values.as_slice()) {
-        Some([first, second]) if is_data(second) && !is_data(first) => 0,
-        _ => 1,
-    }
-}
-
-/// The type of the numbers in a list: of the receiver, or of the variable that a function is called with.
-fn elements(of_type: Option<&str>, usage: &Usage, context: &CellContext) -> Option<String> {
-    let of_value = usage.call.as_ref().and_then(|(values, _)| {
-        let name = values.first()?.trim_start_matches('&');
-        context.variables.get(name).map(String::as_str)
-    });
-    let of_type = of_type.or(of_value)?;
-    let inner = of_type.split_once(['<', '[']).map(|(_, inner)| inner)?;
-    let inner = inner.split([';', '>', ']', ',']).next()?.trim();
-    let is_number = inner.starts_with(['i', 'u', 'f']) && inner.len() < 6;
-    is_number.then(|| inner.to_owned())
-}
-
 fn row(habits: &'static [Habit], form: &str) -> Option<&'static Habit> {
     habits
         .iter()
@@ -405,6 +371,7 @@ fn finding(
         place: Place::span(start, form.end),
         reason: parts.fill(reason).unwrap_or_else(|| reason.to_owned()),
         edits,
+        label: label_of(usage, template),
     };
     facts.diagnostic()
 }

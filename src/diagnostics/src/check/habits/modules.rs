@@ -6,7 +6,7 @@ use super::of_types::TYPES;
 use super::usage::{Form, Usage, kind_of_literal};
 use super::{finding, fixed, matching};
 use crate::check::{CellContext, slips};
-use crate::rules::NameOfAnotherLibrary;
+use crate::rules::{A_NAME, NameOfAnotherLibrary};
 use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
@@ -121,6 +121,7 @@ fn without_path(parts: &Parts<'_>, context: &CellContext) -> Option<Diagnostic> 
         place: Place::Span(usage.named),
         reason: "names have no module here: all of them are in scope from the start".to_owned(),
         edits: fixed,
+        label: A_NAME,
     };
     Some(facts.diagnostic())
 }

@@ -134,7 +134,12 @@ pub(super) const DATASET: &[Habit] = &[
         "each of `examples` has its numbers, `features`",
     ),
     Habit(
-        "[\"_\"] | columns | column_names | keys() | dtypes | rename(..) | rename_column(..) | drop(..) | map_columns(..) | remove_columns(..) | add_column(..)",
+        "columns | column_names | keys() | dtypes | feature_names | columns.tolist() | columns.to_list()",
+        "{it}.num_features()",
+        "a data set has no columns with names: it has texts or numbers, and labels; `num_features()` counts the columns of numbers",
+    ),
+    Habit(
+        "[\"_\"] | rename(..) | rename_column(..) | drop(..) | map_columns(..) | remove_columns(..) | add_column(..)",
         "Dataset::csv_with(\"…\", &Columns::new().text(\"…\").label(\"…\"))?",
         "columns are chosen when a file is read; a data set has texts or numbers, and labels",
     ),
@@ -235,9 +240,25 @@ pub(super) const DATASET: &[Habit] = &[
         "the examples are a list, and lists are sorted in place: here those of a copy",
     ),
     Habit(
+        "groupby(\"label\").size() | groupby(\"label\").count() | groupby(\"labels\").size() | groupby(\"labels\").count() \
+           | groupby(\"target\").size() | groupby(\"target\").count() | groupby(\"class\").size() | groupby(\"class\").count() \
+           | group_by(\"label\").count() | group_by(\"label\").size() | groupby(\"y\").size() | groupby(\"y\").count()",
+        "{it}.class_counts()",
+        "data sets are not grouped; the number of examples of each class, in the order of `label_names`",
+    ),
+    Habit(
+        "groupby(\"label\").mean() | groupby(\"label\").mean(..) | groupby(\"labels\").mean() | groupby(\"target\").mean() \
+           | groupby(\"class\").mean() | groupby(\"y\").mean() | group_by(\"label\").mean()",
+        "(0..{it}.num_labels()).map(|class| { let part = {it}.filter(|it| it.class() == Some(class)); \
+           (0..part.num_features()).map(|column| part.examples.iter().map(|it| it.features[column]).sum::<f32>() / part.len() as f32)\
+           .collect::<Vec<f32>>() }).collect::<Vec<_>>()",
+        "data sets are not grouped; `filter` chooses the examples of a class, and the mean of each column is computed from their \
+           numbers",
+    ),
+    Habit(
         "groupby(..) | group_by(..)",
         "~{it}.filter(|example| …)",
-        "data sets are not grouped; `filter` chooses examples, `class_counts()` counts them",
+        "data sets are not grouped; `filter` chooses examples, `class_counts()` counts those of each class",
     ),
     Habit(
         "plot() | plot(..) | hist()",

@@ -368,6 +368,26 @@ pub(super) const VALUE: &[Habit] = &[
     ),
     Habit("print", "println!(…)", "`println!` is a macro"),
     Habit(
+        "trainer",
+        "~fit!(model, data, epochs = 3)?",
+        "there is no trainer: `compile!` has the settings, and `fit!` trains",
+    ),
+    Habit(
+        "optimizer | criterion | loss_fn | scheduler",
+        "~compile!(model, optimizer = AdamW::new(1e-3), loss = …)?",
+        "the optimizer with its schedule and the loss are arguments of `compile!`; `fit!` makes the steps",
+    ),
+    Habit(
+        "train_loader | test_loader | val_loader | train_dataloader | dataloader | loader",
+        "~fit!(model, data, batch_size = 32)?",
+        "there are no loaders: `fit!` and `evaluate!` take the data set and make the batches",
+    ),
+    Habit(
+        "df | train_df | test_df | val_df | df_train | df_test",
+        "~Dataset::csv(\"….csv\")?",
+        "there are no data frames here: `Dataset::csv` reads a table with labels, `head`, `filter` and `class_counts` look at it",
+    ),
+    Habit(
         "ls | pwd | cat | whoami | head | nvidia_smi",
         "!{name}",
         "a line that begins with `!` is a command; its output is shown, and is no value",

@@ -8,6 +8,35 @@ pub(super) const SPARSE_LOSS: &[Habit] = &[Habit(
     "both losses take class numbers here, and the categorical one can smooth them",
 )];
 
+/// On one of what `variables()` returns: a name and a tensor.
+pub(super) const VARIABLE: &[Habit] = &[
+    Habit(
+        "shape | shape() | dims | dims() | size()",
+        "{it}.1.shape().to_vec()",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+    Habit(
+        "numpy() | value() | values() | data | tolist() | value | values | to_numpy() | detach() | item()",
+        "{it}.1.iter::<f32>().collect::<Vec<_>>()",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+    Habit(
+        "name | name()",
+        "{it}.0",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+    Habit(
+        "dtype | dtype()",
+        "{it}.1.dtype()",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+    Habit(
+        "numel() | num_elements() | len() | size",
+        "{it}.1.num_elements()",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+];
+
 pub(super) const MODEL: &[Habit] = &[
     Habit(
         "(_) | (..)",

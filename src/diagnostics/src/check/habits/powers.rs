@@ -79,6 +79,7 @@ pub(super) fn answer(
         reason: "powers are methods: `powi` of floats with an integer, `powf` with a float, `pow` of integers; `^` compares bits"
             .to_owned(),
         edits: edits.unwrap_or_default(),
+        label: "not a power in Rust",
     };
     Some(facts.diagnostic())
 }

@@ -5,6 +5,9 @@ use crate::Edit;
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     let message = slip.message();
+    if message.ends_with("doesn't implement `std::fmt::Display`") {
+        return of_a_list(slip);
+    }
     let is_format =
         message.starts_with("unknown format trait") || message.starts_with("invalid format string");
     if !is_format {
@@ -20,6 +23,43 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     Some(Answer::of(edits).why(
         "Rust's formats have no letter for numbers and texts: `{:.3}` rounds, `{:>8}` aligns, `{:e}` has an exponent",
     ))
+}
+
+/// `println!("{}", v)` of a list or a map, which have no text of their own.
+fn of_a_list(slip: &Slip) -> Option<Answer> {
+    const TYPES: [&str; 9] = [
+        "Vec<",
+        "VecDeque<",
+        "HashMap<",
+        "HashSet<",
+        "BTreeMap<",
+        "BTreeSet<",
+        "[",
+        "(",
+        "()",
+    ];
+    let of_type = slip.message().split('`').nth(1)?.trim_start_matches('&');
+    let of_type = of_type
+        .strip_prefix("std::collections::")
+        .unwrap_or(of_type);
+    if !TYPES.iter().any(|it| of_type.starts_with(it)) {
+        return None;
+    }
+    let places = slip.found.labels.iter().filter_map(|it| match it.place {
+        crate::Place::Span(span) => Some(span),
+        _ => None,
+    });
+    let edits = places.filter_map(|at| {
+        let inside = slip.text(at).strip_prefix('{')?.strip_suffix('}')?;
+        let is_place = !inside.contains(['{', '}', '?', ' ']);
+        let colon = if inside.contains(':') { "" } else { ":" };
+        is_place.then(|| edit(at.start, at.end, format!("{{{inside}{colon}?}}")))
+    });
+    let edit = edits.last()?;
+    Some(
+        Answer::of(vec![edit])
+            .why("a list has no text of its own: `{:?}` shows its elements, `{:.2?}` rounds them"),
+    )
 }
 
 /// The places of a text as Rust writes them.

@@ -1,13 +1,16 @@
 //! Slips in Rust for which rustc has no fix that works in a cell: a sum without a type, a moved variable, a counter in a closure,
 //! Python's formats. The error keeps rustc's code and words; the fix is ours, with edits where the text decides.
 
+mod borrows;
 mod closures;
 mod formats;
 mod functions;
 mod items;
+mod loops;
 mod moves;
 mod number_types;
 mod numbers;
+mod options;
 mod results;
 mod semicolons;
 mod tree;
@@ -19,7 +22,9 @@ use stratoscope_cell_syntax::Syntax;
 pub(super) use self::functions::{model_of, type_returned};
 pub use self::moves::owned;
 pub(super) use self::numbers::{is_borrowed, list_around};
-pub(super) use self::tree::{binary_at, pair_of_loop, without_mut};
+pub(super) use self::tree::{
+    binary_at, outermost, pair_of_loop, place, type_of_parameter, without_mut,
+};
 pub(super) use self::unwrapped::{in_a_call, is_number_of_a_list};
 
 use super::{CellContext, fixed};
@@ -105,7 +110,8 @@ pub(super) fn answer(
         span,
         context,
     };
-    let answer = numbers::answer(&slip)
+    let answer = options::answer(&slip)
+        .or_else(|| numbers::answer(&slip))
         .or_else(|| moves::answer(&slip))
         .or_else(|| closures::answer(&slip))
         .or_else(|| formats::answer(&slip))
@@ -114,6 +120,7 @@ pub(super) fn answer(
         .or_else(|| results::answer(&slip))
         .or_else(|| unwrapped::answer(&slip))
         .or_else(|| values::answer(&slip))
+        .or_else(|| loops::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;
     slip.diagnostic(answer)
 }

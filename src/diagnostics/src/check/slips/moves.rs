@@ -4,12 +4,14 @@ use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use syn::spanned::Spanned;
 use syn::{Expr, Pat};
 
+use super::borrows::{filled, owned_type};
 use super::items::derived;
 use super::tree::{find, find_local, name_of, place};
 use super::{Answer, Slip, edit, insert};
 use crate::check::calls::span_of;
 use crate::render::apply;
 use crate::{CellSpan, Edit, Fix, FixKind, Place};
+use stratoscope_render::text;
 
 pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     match slip.code() {
@@ -101,18 +103,37 @@ pub fn owned(cell: impl Into<CellSyntax>, name: &str) -> Option<Fix> {
 }
 
 fn of_its_own(cell: &Syntax, name: &str) -> Option<(Vec<Edit>, String)> {
-    if let Some(found) = collected(cell, name) {
+    if let Some(found) = collected(cell, name).or_else(|| filled(cell, name)) {
         return Some(found);
     }
-    let value = find_local(cell, |local| match &local.pat {
-        Pat::Ident(bound) if bound.ident == name => Some((*local.init.as_ref()?.expr).clone()),
-        _ => None,
+    let (value, of_type) = find_local(cell, |local| {
+        let (pattern, of_type) = match &local.pat {
+            Pat::Type(typed) => (&*typed.pat, Some(place(&typed.ty))),
+            other => (other, None),
+        };
+        match pattern {
+            Pat::Ident(bound) if bound.ident == name => {
+                Some(((*local.init.as_ref()?.expr).clone(), of_type))
+            }
+            _ => None,
+        }
     })?;
     let span = place(&value);
     let text = cell.text().get(span.start..span.end)?;
-    let written = copied(cell, &value, text)?;
-    let shown = format!("let {name} = {written};");
-    Some((vec![edit(span.start, span.end, written)], shown))
+    let is_text = of_type.and_then(|it| cell.text().get(it.start..it.end)) == Some("&str");
+    let written = match copied(cell, &value, text) {
+        // Of a text `to_string` makes a `String`, whatever it is behind.
+        Some(_) if is_text => format!("{}.to_string()", text.trim_start_matches('&')),
+        copied => copied?,
+    };
+    let mut edits = vec![edit(span.start, span.end, written.clone())];
+    let mut shown = format!("let {name} = {written};");
+    if let Some(span) = of_type {
+        let owned = owned_type(cell.text().get(span.start..span.end)?);
+        shown = format!("let {name}: {owned} = {written};");
+        edits.push(edit(span.start, span.end, owned));
+    }
+    Some((edits, text::excerpt(&shown, 100)))
 }
 
 /// `let words: Vec<&str> = text.split(' ').collect();`, whose items become values of their own.
@@ -159,17 +180,19 @@ fn collected(cell: &Syntax, name: &str) -> Option<(Vec<Edit>, String)> {
     Some((edits, written))
 }
 
+/// Methods that divide a text into parts of it.
+const PARTS: [&str; 7] = [
+    "lines",
+    "rsplit",
+    "split",
+    "split_ascii_whitespace",
+    "split_terminator",
+    "split_whitespace",
+    "splitn",
+];
+
 /// What makes values of the items that a chain of methods lends: of parts of a text, or of a list's items.
 fn to_owned_items(chain: &Expr) -> Option<&'static str> {
-    const PARTS: [&str; 7] = [
-        "lines",
-        "rsplit",
-        "split",
-        "split_ascii_whitespace",
-        "split_terminator",
-        "split_whitespace",
-        "splitn",
-    ];
     // They hand on what they get.
     const PASS: [&str; 6] = ["filter", "rev", "skip", "step_by", "take", "take_while"];
     let Expr::MethodCall(call) = chain else {
@@ -186,8 +209,19 @@ fn to_owned_items(chain: &Expr) -> Option<&'static str> {
 
 /// The value without what borrows.
 fn copied(cell: &Syntax, value: &Expr, text: &str) -> Option<String> {
-    const OPTIONS: [&str; 8] = [
-        "first", "last", "get", "max", "min", "max_by", "min_by", "find",
+    const OPTIONS: [&str; 12] = [
+        "first",
+        "last",
+        "get",
+        "max",
+        "min",
+        "max_by",
+        "max_by_key",
+        "min_by",
+        "min_by_key",
+        "find",
+        "next",
+        "nth",
     ];
     const TEXTS: [&str; 8] = [
         "as_str",
@@ -210,6 +244,14 @@ fn copied(cell: &Syntax, value: &Expr, text: &str) -> Option<String> {
                 _ => format!("{inner}.clone()"),
             }
         }
+        // A part of a text is no item that could be cloned.
+        Expr::MethodCall(call)
+            if (call.method == "unwrap" || call.method == "expect")
+                && is_part_of_text(&call.receiver) =>
+        {
+            format!("{text}.to_owned()")
+        }
+        Expr::Block(_) | Expr::If(_) | Expr::Match(_) => format!("{text}.to_owned()"),
         Expr::MethodCall(call) if call.method == "unwrap" || call.method == "expect" => {
             let (inner, outer) = (place(&call.receiver), place(value));
             let receiver = cell.text().get(inner.start..inner.end)?;
@@ -229,6 +271,17 @@ fn copied(cell: &Syntax, value: &Expr, text: &str) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Whether a chain of methods begins with the parts of a text: `text.split(' ').next()`.
+fn is_part_of_text(chain: &Expr) -> bool {
+    match chain {
+        Expr::MethodCall(call) => {
+            let method = call.method.to_string();
+            PARTS.contains(&method.as_str()) || is_part_of_text(&call.receiver)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a name is bound to a list of numbers that is written out.
@@ -306,6 +359,23 @@ mod tests {
                 None,
             ),
             ("let it = first(&v);", "it", None),
+            (
+                "let longest: &str = words.iter().max_by_key(|w| w.len()).unwrap();",
+                "longest",
+                Some(
+                    "let longest: String = words.iter().max_by_key(|w| w.len()).unwrap().to_string();",
+                ),
+            ),
+            (
+                "let first = text.split(' ').next().unwrap();",
+                "first",
+                Some("let first = text.split(' ').next().unwrap().to_owned();"),
+            ),
+            (
+                "let best: &str = { let it = &words[0]; it };",
+                "best",
+                Some("let best: String = { let it = &words[0]; it }.to_string();"),
+            ),
         ] {
             let fixed = owned(cell, name).and_then(|fix| apply(cell, &fix));
             let last = fixed.as_deref().and_then(|it| it.lines().last());

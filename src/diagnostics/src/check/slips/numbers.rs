@@ -245,7 +245,9 @@ fn mixed(slip: &Slip) -> Option<Answer> {
             "`{name}` is an integer, because it begins as `{}`",
             slip.text(at)
         );
-        return Some(Answer::of(vec![edit]).why(why));
+        let mutable = bound.without_mut.filter(|_| is_assigned);
+        let mutable = mutable.map(|at| insert(at, "mut "));
+        return Some(Answer::of(mutable.into_iter().chain([edit]).collect()).why(why));
     }
     if is_assigned && is_left {
         return None;

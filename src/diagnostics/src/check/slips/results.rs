@@ -173,10 +173,25 @@ fn without_device(slip: &Slip) -> Option<Answer> {
         };
         let is_tensor = path.starts_with("Tensor::") && MAKE.contains(&name);
         let is_here = is_in(slip.span, place(it)) && call.args.len() == needed;
-        (is_tensor && is_here).then(|| place(call.args.last().expect("one at least")).end)
+        // The number of dimensions, where the lengths are written out and nothing else says it.
+        let lengths = match call.args.first() {
+            Some(Expr::Array(lengths))
+                if path == format!("Tensor::{name}") && name != "from_floats" =>
+            {
+                Some((
+                    place(&call.func).start + "Tensor".len(),
+                    lengths.elems.len(),
+                ))
+            }
+            _ => None,
+        };
+        let end = place(call.args.last()?).end;
+        (is_tensor && is_here).then_some((end, lengths))
     })
-    .map(|end| {
-        Answer::of(vec![insert(end, ", &Device::flex()")]).why(
+    .map(|(end, lengths)| {
+        let rank = lengths.map(|(at, rank)| insert(at, format!("::<{rank}>")));
+        let device = insert(end, ", &Device::flex()");
+        Answer::of(rank.into_iter().chain([device]).collect()).why(
             "a tensor is made on a device: `Device::flex()` is the CPU, `Device::cuda(0)` a GPU",
         )
     })

@@ -44,7 +44,7 @@ fn in_macro(tokens: &TokenStream) -> Vec<Expr> {
 }
 
 /// The place of a piece of the tree.
-pub(super) fn place(piece: &impl Spanned) -> CellSpan {
+pub(in crate::check) fn place(piece: &impl Spanned) -> CellSpan {
     span_of(piece.span())
 }
 
@@ -66,6 +66,29 @@ pub(super) fn find<T>(cell: &Syntax, read: impl Fn(&Expr) -> Option<T>) -> Optio
         |it| {
             if let Some(made) = read(it) {
                 found = Some(made);
+            }
+        },
+        |_| {},
+    );
+    found
+}
+
+/// All expressions of the cell, those around others first.
+pub(super) fn visit_all(cell: &Syntax, on_expression: impl FnMut(&Expr)) {
+    walk(cell, on_expression, |_| {});
+}
+
+/// The first expression that `read` makes something of: the outermost one of several that contain each other.
+pub(in crate::check) fn outermost<T>(
+    cell: &Syntax,
+    read: impl Fn(&Expr) -> Option<T>,
+) -> Option<T> {
+    let mut found = None;
+    walk(
+        cell,
+        |it| {
+            if found.is_none() {
+                found = read(it);
             }
         },
         |_| {},
@@ -194,6 +217,25 @@ fn bound(cell: &Syntax, name: &str, before: usize) -> Option<Bound> {
     })
 }
 
+/// The type of a parameter of the function around a place, as it is written.
+pub(in crate::check) fn type_of_parameter(
+    cell: &Syntax,
+    name: &str,
+    at: CellSpan,
+) -> Option<String> {
+    let function = function_around(cell, at)?;
+    let mut inputs = function.sig.inputs.iter();
+    let typed = inputs.find_map(|it| match it {
+        syn::FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(ident) if ident.ident == name => Some(place(&typed.ty)),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => None,
+    })?;
+    let text = cell.text().get(typed.start..typed.end)?;
+    Some(text.to_owned())
+}
+
 impl Slip<'_> {
     /// The last `let` of a name before a place.
     pub fn bound(&self, name: &str, before: usize) -> Option<Bound> {
@@ -202,18 +244,8 @@ impl Slip<'_> {
 
     /// The type of a name at a place, as it is written: of a parameter, of a `let`, of a variable of the notebook.
     pub fn type_of(&self, name: &str, at: CellSpan) -> Option<String> {
-        if let Some(function) = function_around(self.cell, at) {
-            let mut inputs = function.sig.inputs.iter();
-            let typed = inputs.find_map(|it| match it {
-                syn::FnArg::Typed(typed) => match &*typed.pat {
-                    Pat::Ident(ident) if ident.ident == name => Some(place(&typed.ty)),
-                    _ => None,
-                },
-                syn::FnArg::Receiver(_) => None,
-            });
-            if let Some(typed) = typed {
-                return Some(self.text(typed).to_owned());
-            }
+        if let Some(of_parameter) = type_of_parameter(self.cell, name, at) {
+            return Some(of_parameter);
         }
         if let Some(bound) = self.bound(name, at.start) {
             return bound.of_type.map(|it| self.text(it).to_owned());
