@@ -1,0 +1,31 @@
+"""One of each kind that users add, in a copy of the sources (`tests/additions.py`)."""
+
+import subprocess
+import sys
+
+import additions
+from conftest import ROOT
+
+
+def test_one_of_each_is_added_in_few_places():
+    """What a contributor would add compiles, and its tests and those of its crate pass."""
+    ran = subprocess.run([sys.executable, ROOT / "tests" / "additions.py"], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = [line for line in ran.stdout.splitlines() if line.startswith("| ")][2:]
+    assert [row.split(" | ")[0] for row in rows] == [f"| {kind}" for kind in additions.KINDS]
+
+
+def test_lines_are_added_behind_their_place(tmp_path):
+    """The text of a changed file, with insertions of two additions in it."""
+    folder = tmp_path / additions.FOLDER
+    (tmp_path / "list.rs").write_text("// list\nfirst\nlast\n")
+    added = []
+    for kind, after, line in (("loss", "// list", "zeroth"), ("metric", "last", "behind\nit")):
+        (folder / kind).mkdir(parents=True)
+        (folder / kind / "new.rs").write_text(f"// {kind}\n")
+        added.append(additions.Addition(
+            kind=kind, what="", source="", package="", tests="", files={"new.rs": f"{kind}.rs"}, cells=[], like="",
+            lines=[additions.Insertion("list.rs", after, line)]))
+    texts = additions.changed_files(tmp_path, added)
+    assert texts == {"loss.rs": "// loss\n", "metric.rs": "// metric\n", "list.rs": "// list\nzeroth\nfirst\nlast\nbehind\nit\n"}
+    assert [addition.places() for addition in added] == [{"list.rs": 1}, {"list.rs": 2}]
