@@ -9,12 +9,12 @@ the lines that are added to other files, each behind a line that is exactly once
 changed. `cells` are the files in which a notebook learns the name or the text; they are counted beside.
 
 The copy is `target/additions/`, so the checkout does not change. It shares the target folder, so that third-party crates are not
-compiled again. Our crates below the changed ones are, because cargo distinguishes crates by their paths: minutes for the first time,
-later only for what has changed. `tests/tidy.py` checks what `--list` checks.
+compiled again. Ours are: minutes for the first time, later only for what has changed. `tests/tidy.py` checks what `--list` checks.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -30,6 +30,9 @@ KINDS = ("loss", "metric", "schedule", "optimizer", "callback", "strategy")
 MAX_PLACES, MAX_LINES = 3, 4
 # Folders of `src/` that are built or installed.
 NOT_COPIED = {"target", "node_modules", "__pycache__"}
+# Where our crates are in the copy. Cargo names what it builds by the path of a crate in its workspace: in `src/`, our crates of the copy
+# would replace those of the checkout. Burn stands on the crate of ours that stays there.
+CRATES, STAND_IN = "crates", "src/cubecl-llvm"
 
 
 @dataclass
@@ -161,16 +164,32 @@ def write(path, content):
         path.write_bytes(content)
 
 
+def in_copy(path):
+    """Where the copy has a file."""
+    return path if path.startswith(f"{STAND_IN}/") else re.sub("^src/", f"{CRATES}/", path)
+
+
+def manifest_of_copy(text):
+    """The manifest of the workspace, with the paths of the copy."""
+    text = text.replace('members = ["src/*"]', f'members = ["{CRATES}/*"]')
+    return re.sub(r'path = "(src/[^"]*)"', lambda match: f'path = "{in_copy(match[1] + "/")[:-1]}"', text)
+
+
 def copy(root, to, texts):
     """Manifests and sources with the changed files; all else is a link."""
     to.mkdir(parents=True, exist_ok=True)
-    wanted = {name: (root / name).read_bytes() for name in ("Cargo.toml", "Cargo.lock")}
+    wanted = {"Cargo.lock": (root / "Cargo.lock").read_bytes()}
+    wanted["Cargo.toml"] = manifest_of_copy((root / "Cargo.toml").read_text()).encode()
     for parent, folders, names in os.walk(root / "src"):
         folders[:] = [name for name in folders if name not in NOT_COPIED]
         for path in (Path(parent) / name for name in names):
-            wanted[path.relative_to(root).as_posix()] = path.read_bytes()
-    wanted |= {path: text.encode() for path, text in texts.items()}
-    for path in [path for path in (to / "src").rglob("*") if path.is_file()]:
+            place = path.relative_to(root).as_posix()
+            if not place.startswith(f"{STAND_IN}/"):
+                wanted[in_copy(place)] = path.read_bytes()
+    # With its times, so that it is the one that was compiled.
+    shutil.copytree(root / STAND_IN, to / STAND_IN, dirs_exist_ok=True)
+    wanted |= {in_copy(path): text.encode() for path, text in texts.items()}
+    for path in [path for path in (to / CRATES).rglob("*") if path.is_file()]:
         if path.relative_to(to).as_posix() not in wanted:
             path.unlink()
     for path, content in wanted.items():
@@ -206,7 +225,7 @@ def run(to, additions):
 
 def unformatted(to, texts):
     """Whether a file is not formatted as `cargo fmt` does it."""
-    files = [to / path for path in texts if path.endswith(".rs")]
+    files = [to / in_copy(path) for path in texts if path.endswith(".rs")]
     return subprocess.run(["rustfmt", "--check", "--edition", "2024", *files]).returncode != 0
 
 

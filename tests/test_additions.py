@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 
 import additions
 from conftest import ROOT
@@ -29,3 +30,12 @@ def test_lines_are_added_behind_their_place(tmp_path):
     texts = additions.changed_files(tmp_path, added)
     assert texts == {"loss.rs": "// loss\n", "metric.rs": "// metric\n", "list.rs": "// list\nzeroth\nfirst\nlast\nbehind\nit\n"}
     assert [addition.places() for addition in added] == [{"list.rs": 1}, {"list.rs": 2}]
+
+
+def test_our_crates_have_other_paths_in_the_copy():
+    """In `src/`, cargo would take the crates of the copy for those of the checkout."""
+    manifest = tomllib.loads(additions.manifest_of_copy((ROOT / "Cargo.toml").read_text()))
+    assert manifest["workspace"]["members"] == ["crates/*"]
+    paths = [value["path"] for value in manifest["workspace"]["dependencies"].values() if isinstance(value, dict) and "path" in value]
+    assert paths and all(path.startswith("crates/") for path in paths)
+    assert [value["path"] for value in manifest["patch"]["crates-io"].values()] == [additions.STAND_IN]
