@@ -9,7 +9,8 @@ the lines that are added to other files, each behind a line that is exactly once
 changed. `cells` are the files in which a notebook learns the name or the text; they are counted beside.
 
 The copy is `target/additions/`, so the checkout does not change. It shares the target folder, so that third-party crates are not
-compiled again. Ours are: minutes for the first time, later only for what has changed. `tests/tidy.py` checks what `--list` checks.
+compiled again. Ours are: five minutes on two cores for the first time, later only what has changed. `tests/tidy.py` checks what
+`--list` checks.
 """
 
 import os
