@@ -4,6 +4,8 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 import additions
 from conftest import ROOT
 
@@ -39,3 +41,28 @@ def test_our_crates_have_other_paths_in_the_copy():
     paths = [value["path"] for value in manifest["workspace"]["dependencies"].values() if isinstance(value, dict) and "path" in value]
     assert paths and all(path.startswith("crates/") for path in paths)
     assert [value["path"] for value in manifest["patch"]["crates-io"].values()] == [additions.STAND_IN]
+
+
+@pytest.mark.parametrize("have_passed, passing, is_formatted, failure", [
+    (True, additions.KINDS, True, None),
+    (False, additions.KINDS, True, "a test has failed"),
+    (True, additions.KINDS[1:], True, "a test has failed"),
+    (True, additions.KINDS, False, "not formatted"),
+], ids=["all-passed", "a-test-failed", "no-test-ran", "not-formatted"])
+def test_a_failure_is_reported(monkeypatch, capsys, have_passed, passing, is_formatted, failure):
+    """The table is printed, and the program ends with a failure unless all is well; without a build."""
+    passed = {}
+    for addition in additions.all_of(ROOT):
+        names = [f"{addition.tests}one"] if addition.kind in passing else []
+        passed.setdefault(addition.package, []).extend(names)
+    monkeypatch.setattr(additions, "copy", lambda *_: None)
+    monkeypatch.setattr(additions, "unformatted", lambda *_: not is_formatted)
+    monkeypatch.setattr(additions, "run", lambda *_: (have_passed, passed))
+    if failure:
+        with pytest.raises(SystemExit, match=failure):
+            additions.main([])
+    else:
+        additions.main([])
+    shown = capsys.readouterr().out
+    assert shown.count("| 1 passed |") == len(passing)
+    assert shown.count("| none passed |") == len(additions.KINDS) - len(passing)
