@@ -33,6 +33,14 @@ class Lane:
 
 
 LANES = {
+    "additions": Lane(
+        "a loss, a metric, a schedule, an optimizer, a callback and a strategy, added to a copy of the sources",
+        ("test_additions.py",),
+        ("tests/additions", "tests/additions.py", "src/metrics/src/loss/criterion.rs", "src/metrics/src/loss/list.rs",
+         "src/metrics/src/metric/measure.rs", "src/metrics/src/metric/list.rs", "src/optim/src/list.rs", "src/optim/src/rule.rs",
+         "src/optim/src/schedule/curve.rs", "src/optim/src/schedule/list.rs", "src/strategy/src/strategy/distribution.rs",
+         "src/strategy/src/strategy/list.rs", "src/arguments/src/callbacks.rs"),
+    ),
     "book": Lane(
         "the cells of the pages of the book and of the rules",
         ("test_book.py",),
@@ -105,7 +113,7 @@ LANES = {
         "a server in Rust and a page in a browser that answer with a model of a notebook",
         ("test_serving.py",),
         ("docs/serving.md", "tests/serving", "tests/browser.py", "src/kernel/src/cli/new.rs", "src/cell-text/src/program.rs", "src/onnx",
-         "src/train/src/model/onnx"),
+         "src/models/src/model/onnx"),
     ),
 }
 

@@ -179,7 +179,7 @@ gpu_tests() {
 doc_tests() { cargo test --workspace --locked --doc; }
 
 # Tests that compute much and wait for nothing. Those of commands come first: cargo builds for them, and later for the checks.
-documents=(documented_commands articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
+documents=(documented_commands additions articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
     rules tables_in_jupyterlab training)
 
 # Runs files of `tests/`; NAME.skips has the reasons for what was skipped.

@@ -16,6 +16,7 @@ from conftest import ROOT
 NOT_COPIED = shutil.ignore_patterns("target", "node_modules", "__pycache__", ".pytest_cache", "*.safetensors", "*.parquet", "*.arrow")
 OS, OS_MANIFEST, DATA = "src/os/src/lib.rs", "src/os/Cargo.toml", "docs/data.md"
 ARCHITECTURE, DEPENDENCIES = "docs/ARCHITECTURE.md", "docs/dependencies.md"
+LOSS = "tests/additions/loss/addition.toml"
 # Where a dependency is planted in a manifest, and code before unit tests; the end of any file.
 LISTED, USES, END = r"(?<=^\[dependencies\]\n)", "^(?=use )", r"\Z"
 
@@ -94,6 +95,18 @@ PLANTS = [
     Plant("introduced-crates", OS, r"\A//! ", "// ", "does not begin with what the crate is"),
     Plant("introduced-crates", OS, r"Start with", "See", "does not say where to start", at=f"{OS}:1"),
     Plant("introduced-crates", "src/features/src/lib.rs", END, "pub fn code() {}\n", "does not say where", at="src/features/src/lib.rs:1"),
+    Plant("few-places", LOSS, r'after = "pub mod own;"', 'after = "mod nowhere;"', "loss/mod.rs has 0 times the line: mod nowhere;"),
+    Plant("few-places", "src/metrics/src/loss/mod.rs", "^pub mod own;\n", "", "has 0 times the line: pub mod own;", at=LOSS),
+    Plant("few-places", "src/metrics/src/loss/mod.rs", "^(pub mod own;\n)", r"\1\1", "has 2 times the line: pub mod own;", at=LOSS),
+    Plant("few-places", LOSS, r"\Z", "".join(f'\n[[lines]]\nfile = "src/{crate}/src/lib.rs"\nafter = "mod {name};"\nadd = "mod x;"\n'
+                                           for crate, name in (("optim", "sgd"), ("strategy", "buffers"))),
+          "4 places, at most 3: src/metrics/src/loss/mod.rs,", at=f"{LOSS}:1"),
+    Plant("few-places", LOSS, r'add = "mod poisson;"', r'add = "mod poisson;\\n\\n\\n"', "gets 5 lines, at most 4", at=LOSS),
+    Plant("few-places", LOSS, r'"poisson.rs" = .*', '"poisson.rs" = "src/metrics/src/loss/huber.rs"', "loss/huber.rs exists"),
+    Plant("few-places", LOSS, r'"poisson.rs" = .*', '"poisson.rs" = "src/metrics/src/losses/poisson.rs"', "no folder src/metrics/src/losses"),
+    Plant("few-places", "tests/additions/loss/more.rs", END, "// More.\n", "more.rs is in the folder, and goes nowhere", at=f"{LOSS}:1"),
+    Plant("few-places", "src/stratoscope/src/prelude.rs", "LogCosh, ", "", "prelude.rs does not name LogCosh", at=LOSS),
+    Plant("few-places", LOSS, "^like = .*\n", "", "'like'", at=f"{LOSS}:1"),
     Plant("documented-paths", DATA, END, "It is in `src/data/src/nowhere.rs`.\n", "`src/data/src/nowhere.rs` does not exist"),
     Plant("document-links", DATA, END, "[nowhere](nowhere.md)\n", "docs/nowhere.md does not exist"),
     Plant("document-links", DATA, END, "[nowhere](devices.md#nowhere)\n", "docs/devices.md has no title #nowhere"),

@@ -20,6 +20,10 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
+# The folder of this file, which an isolated Python leaves out.
+sys.path.append(str(Path(__file__).resolve().parent))
+import additions
+
 # The limits of a file and of a function, in lines; unit tests at the end of a file are not counted.
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 450, 80
 # What the root of the repository may contain.
@@ -144,7 +148,7 @@ class Tree:
     @functools.cached_property
     def typed_files(self):
         """Everything that is read by people: sources, documents, scripts, and notebooks as typed."""
-        kinds = {"src": (".rs", ".py"), "docs": (".md", ".py", ".sh"), "tests": (".md", ".py", ".sh"), "notebooks": (".ipynb", ".sh")}
+        kinds = {"src": (".rs", ".py"), "docs": (".md", ".py", ".sh"), "tests": (".md", ".py", ".rs", ".sh"), "notebooks": (".ipynb", ".sh")}
         return [path for path in self.files
                 if path.endswith(kinds.get(path.split("/")[0], (".md",))) and path not in ABOUT_WORDS]
 
@@ -596,6 +600,12 @@ def introduced_crates(tree):
             yield Finding(path, 1, "does not say where to start reading")
 
 
+def few_places(tree):
+    """A loss, a metric, a schedule, an optimizer, a callback and a strategy are added in at most three places (tests/additions.py)."""
+    for path, line, text in additions.problems(tree.root):
+        yield Finding(path, line, text)
+
+
 # --- Documents
 
 
@@ -667,6 +677,7 @@ CHECKS = {
         kernel_of_notebooks,
         denied_lints,
         introduced_crates,
+        few_places,
         documented_paths,
         document_links,
         table_rows,

@@ -142,6 +142,14 @@ impl Rule for AdafactorRule {
         self.weight_decay
     }
 
+    fn offers_weight_decay(&self) -> bool {
+        true
+    }
+
+    fn set_weight_decay(&mut self, decay: f64) {
+        self.weight_decay = decay;
+    }
+
     fn needs_whole_variables(&self) -> bool {
         true
     }

@@ -115,6 +115,10 @@ impl Rule for AdamRule {
         self.weight_decay
     }
 
+    fn set_weight_decay(&mut self, decay: f64) {
+        self.weight_decay = decay;
+    }
+
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.amsgrad {
             f.write_str(".amsgrad(true)")?;

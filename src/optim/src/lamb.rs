@@ -120,6 +120,14 @@ impl Rule for LambRule {
         self.weight_decay
     }
 
+    fn offers_weight_decay(&self) -> bool {
+        true
+    }
+
+    fn set_weight_decay(&mut self, decay: f64) {
+        self.weight_decay = decay;
+    }
+
     fn needs_whole_variables(&self) -> bool {
         true
     }

@@ -99,6 +99,14 @@ impl Rule for LionRule {
         self.weight_decay
     }
 
+    fn offers_weight_decay(&self) -> bool {
+        true
+    }
+
+    fn set_weight_decay(&mut self, decay: f64) {
+        self.weight_decay = decay;
+    }
+
     fn on_slices(&self, variable: Variable<'_>) -> Change {
         let (pass, step) = (variable.pass(), self.step(variable.update));
         let Variable {

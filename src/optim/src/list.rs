@@ -28,6 +28,13 @@ macro_rules! optimizers {
                 }
             }
 
+            /// The rule itself, to be changed.
+            pub(crate) fn as_rule_mut(&mut self) -> &mut dyn Rule {
+                match self {
+                    $(Self::$rule(rule) => rule,)*
+                }
+            }
+
             /// An update as tensor operations.
             pub(crate) fn on_tensors<const D: usize>(
                 &self,

@@ -62,22 +62,13 @@ impl Optimizer {
 
     /// Whether it is one with a weight decay.
     pub fn offers_weight_decay(&self) -> bool {
-        match self.rule {
-            UpdateRule::Adam(_) => self.name == "AdamW" || self.weight_decay() != 0.0,
-            UpdateRule::Lion(_) | UpdateRule::Lamb(_) | UpdateRule::Adafactor(_) => true,
-            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => false,
-        }
+        // Adam and AdamW are one rule.
+        self.name == "AdamW" || self.rule.as_rule().offers_weight_decay()
     }
 
     /// Sets the decay of the variables that are not excluded; of an optimizer without decay nothing changes.
     pub fn set_weight_decay(&mut self, decay: f64) {
-        match &mut self.rule {
-            UpdateRule::Adam(rule) => rule.weight_decay = decay,
-            UpdateRule::Lion(rule) => rule.weight_decay = decay,
-            UpdateRule::Lamb(rule) => rule.weight_decay = decay,
-            UpdateRule::Adafactor(rule) => rule.weight_decay = decay,
-            UpdateRule::Sgd(_) | UpdateRule::Rmsprop(_) => {}
-        }
+        self.rule.as_rule_mut().set_weight_decay(decay);
     }
 
     /// Whether weight decay leaves this variable alone.
@@ -225,6 +216,27 @@ mod tests {
             .exclude_from_weight_decay(["bias"]);
         let written = "Lion::new(1e-5).weight_decay(0.1).exclude_from_weight_decay([\"bias\"])";
         check(decayed, Ok(written));
+    }
+
+    #[test]
+    fn a_decay_is_set_where_there_is_one() {
+        let set = |optimizer: Result<Optimizer>| {
+            let mut optimizer = optimizer.expect("valid");
+            let offers = optimizer.offers_weight_decay();
+            optimizer.set_weight_decay(0.25);
+            (offers, optimizer.weight_decay())
+        };
+        assert_eq!(
+            set(AdamW::new(0.1).weight_decay(0.0).into_optimizer()),
+            (true, 0.25)
+        );
+        assert_eq!(set(Lion::new(0.1).into_optimizer()), (true, 0.25));
+        assert_eq!(set(Lamb::new(0.1).into_optimizer()), (true, 0.25));
+        assert_eq!(set(Adafactor::new(0.1).into_optimizer()), (true, 0.25));
+        assert_eq!(set(SGD::new(0.1).into_optimizer()), (false, 0.0));
+        assert_eq!(set(RMSprop::new(0.1).into_optimizer()), (false, 0.0));
+        // Adam has AdamW's rule, and no method that sets a decay.
+        assert_eq!(set(Adam::new(0.1).into_optimizer()), (false, 0.25));
     }
 
     #[test]

@@ -22,6 +22,14 @@ pub(crate) trait Rule {
         0.0
     }
 
+    /// Whether an optimizer with this rule has a weight decay, which may be 0.
+    fn offers_weight_decay(&self) -> bool {
+        self.weight_decay() != 0.0
+    }
+
+    /// Sets the decay of the variables that are not excluded; of a rule without decay nothing changes.
+    fn set_weight_decay(&mut self, _decay: f64) {}
+
     /// Whether an update needs all elements of a variable at once, so that servers cannot have its rows.
     fn needs_whole_variables(&self) -> bool {
         false

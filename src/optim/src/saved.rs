@@ -56,20 +56,6 @@ impl StoredTensor {
     }
 }
 
-impl Slot {
-    /// The tensor that it is kept in. No rule has two slots with the same one.
-    pub(super) fn stored(self) -> StoredTensor {
-        match self {
-            Self::Velocity | Self::Momentum | Self::M => StoredTensor::First,
-            Self::V | Self::MeanSquare | Self::VectorMeanSquare => StoredTensor::Second,
-            Self::LargestV | Self::MeanGradient => StoredTensor::Largest,
-            Self::Average => StoredTensor::Average,
-            Self::RowMeans => StoredTensor::Rows,
-            Self::ColumnMeans => StoredTensor::Columns,
-        }
-    }
-}
-
 impl Moments {
     /// A tensor, if it is kept.
     pub(super) fn tensor(&self, stored: StoredTensor) -> Option<&Tensor<1>> {

@@ -1,50 +1,61 @@
 //! [`Slot`]: the tensors that an optimizer keeps beside a weight.
 
-/// A tensor that an optimizer keeps beside each trained weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+use super::StoredTensor;
+
+/// The tensors. A row is a variant of [`Slot`], its name on a placement, and the tensor of a checkpoint in which it is stored. No
+/// optimizer has two that are stored in the same one.
+macro_rules! slots {
+    ($($(#[$doc:meta])* $slot:ident, $name:literal, $stored:ident;)*) => {
+        /// A tensor that an optimizer keeps beside each trained weight.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Slot {
+            $($(#[$doc])* $slot,)*
+        }
+
+        impl Slot {
+            /// Its name on a placement: `Adam m`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$slot => $name,)*
+                }
+            }
+
+            /// The tensor that it is kept in.
+            pub(super) fn stored(self) -> StoredTensor {
+                match self {
+                    $(Self::$slot => StoredTensor::$stored,)*
+                }
+            }
+        }
+    };
+}
+
+slots! {
     /// The momentum of SGD and RMSprop.
-    Velocity,
+    Velocity, "velocity", First;
     /// Lion's momentum.
-    Momentum,
+    Momentum, "momentum", First;
     /// RMSprop's mean of the squared gradients.
-    MeanSquare,
+    MeanSquare, "mean square", Second;
     /// RMSprop's mean of the gradients, where it is centered.
-    MeanGradient,
+    MeanGradient, "mean gradient", Largest;
     /// Adam's mean of the gradients.
-    M,
+    M, "Adam m", First;
     /// Adam's mean of the squared gradients.
-    V,
+    V, "Adam v", Second;
     /// The largest second moment so far, for AMSGrad.
-    LargestV,
+    LargestV, "largest v", Largest;
     /// The moving average of the weight.
-    Average,
+    Average, "average", Average;
     /// Adafactor's mean of the squared gradients of each row of a matrix.
-    RowMeans,
+    RowMeans, "row means", Rows;
     /// And of each column.
-    ColumnMeans,
+    ColumnMeans, "column means", Columns;
     /// Adafactor's mean of the squared gradients of a vector.
-    VectorMeanSquare,
+    VectorMeanSquare, "mean square of vectors", Second;
 }
 
 impl Slot {
-    /// Its name on a placement: `Adam m`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Velocity => "velocity",
-            Self::Momentum => "momentum",
-            Self::MeanSquare => "mean square",
-            Self::MeanGradient => "mean gradient",
-            Self::M => "Adam m",
-            Self::V => "Adam v",
-            Self::LargestV => "largest v",
-            Self::Average => "average",
-            Self::RowMeans => "row means",
-            Self::ColumnMeans => "column means",
-            Self::VectorMeanSquare => "mean square of vectors",
-        }
-    }
-
     /// How many numbers it has beside a variable of this shape.
     pub fn numbers(self, shape: &[usize]) -> usize {
         let sizes = matrices(shape);

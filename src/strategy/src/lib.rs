@@ -29,8 +29,8 @@
 //!
 //! Models, batches and optimizers belong to the crates above.
 //!
-//! Start reading at [`strategy`], then [`replicas`] for what a training step calls, and `collective/patterns.rs` for
-//! the all-reduce itself.
+//! Start reading at [`strategy`] and one strategy, such as `strategy/central_storage.rs`; then [`replicas`] for what a training step
+//! calls, and `collective/patterns.rs` for the all-reduce itself.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -71,10 +71,10 @@ pub use scaling::{
     predict_meshes,
 };
 pub use scope::ScopeGuard;
+pub use strategy::list::*;
 pub use strategy::{
-    AsStrategy, CentralStorageStrategy, DeviceMesh, LayoutMap, MirroredStrategy, ModelParallel,
-    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, Partitioner,
-    PipelinePass, PipelineSchedule, PipelineSettings, PipelineStages, PipelineStrategy, Shard,
-    StepInWords, Strategy, StrategyId, StrategyKind, TpuStrategy, Workers, note_variable,
+    AsStrategy, DeviceMesh, LayoutMap, Partitioner, PipelinePass, PipelineSchedule,
+    PipelineSettings, PipelineStages, Shard, StepInWords, Strategy, StrategyId, Workers,
+    note_variable,
 };
 pub use variable::{VariableKind, VariableRecord};

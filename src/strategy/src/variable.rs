@@ -8,7 +8,7 @@
 //! | Sharded | one, split by rows or columns over servers, replicas or devices | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters`, `ModelParallel` |
 //! | Local | one, on one device | `OneDevice`, no strategy; `Pipeline`, on the device of its stage; `ModelParallel`, on the first device |
 
-mod kind;
+pub(crate) mod kind;
 
 use std::ops::Range;
 

@@ -57,143 +57,85 @@ impl IdentifierKind {
     }
 }
 
-/// Texts for `loss`.
-pub const LOSSES: &[&str] = &[
-    "sparse_categorical_crossentropy",
-    "categorical_crossentropy",
-    "binary_crossentropy",
-    "bce",
-    "mean_squared_error",
-    "mse",
-    "mean_absolute_error",
-    "mae",
-    "huber",
-    "log_cosh",
-    "kl_divergence",
-    "kld",
-    "hinge",
-    "squared_hinge",
-    "multiple_negatives_ranking",
-    "multiple_negatives_symmetric_ranking",
-    "triplet_margin",
-];
+/// Losses: the text and the type of each, texts that are offered as well, and other names of Keras: of the class, of older versions;
+/// and those of sentence-transformers. The type is a text too.
+macro_rules! losses {
+    ($($text:literal $type:ident $([$($short:literal),*])? $(, $other:literal)*;)*) => {
+        /// Texts for `loss`.
+        pub const LOSSES: &[&str] = &[$($text, $($($short,)*)?)*];
 
-/// The types of the losses, as they are written without a text.
-pub const LOSS_TYPES: &[&str] = &[
-    "SparseCategoricalCrossentropy",
-    "CategoricalCrossentropy",
-    "BinaryCrossentropy",
-    "MeanSquaredError",
-    "MeanAbsoluteError",
-    "Huber",
-    "LogCosh",
-    "KlDivergence",
-    "Hinge",
-    "SquaredHinge",
-    "MultipleNegativesRanking",
-    "MultipleNegativesSymmetricRanking",
-    "TripletMargin",
-];
+        /// The types of the losses, as they are written without a text.
+        pub const LOSS_TYPES: &[&str] = &[$(stringify!($type)),*];
 
-/// Losses by other names of Keras: of the same function, of its class, of older versions; and by those of sentence-transformers.
-const LOSSES_TOO: &[(&str, &[&str])] = &[
-    (
-        "sparse_categorical_crossentropy",
-        &["SparseCategoricalCrossentropy"],
-    ),
-    ("categorical_crossentropy", &["CategoricalCrossentropy"]),
-    ("binary_crossentropy", &["bce", "BCE", "BinaryCrossentropy"]),
-    ("mean_squared_error", &["mse", "MSE", "MeanSquaredError"]),
-    ("mean_absolute_error", &["mae", "MAE", "MeanAbsoluteError"]),
-    ("huber", &["Huber", "huber_loss"]),
-    ("log_cosh", &["LogCosh", "logcosh"]),
-    (
-        "kl_divergence",
-        &["kld", "KLD", "KLDivergence", "kullback_leibler_divergence"],
-    ),
-    ("hinge", &["Hinge"]),
-    ("squared_hinge", &["SquaredHinge"]),
-    (
-        "multiple_negatives_ranking",
-        &["MultipleNegativesRanking", "MultipleNegativesRankingLoss"],
-    ),
-    (
-        "multiple_negatives_symmetric_ranking",
-        &[
-            "MultipleNegativesSymmetricRanking",
-            "MultipleNegativesSymmetricRankingLoss",
-        ],
-    ),
-    ("triplet_margin", &["TripletMargin", "TripletLoss"]),
-];
+        const LOSSES_TOO: &[(&str, &[&str])] = &[
+            $(($text, &[stringify!($type), $($($short,)*)? $($other,)*])),*
+        ];
+    };
+}
 
-/// Texts in `metrics`; those after `top_k_accuracy` are Keras's other names for some of them.
-pub const METRICS: &[&str] = &[
-    "accuracy",
-    "f1",
-    "macro_f1",
-    "mcc",
-    "pearson",
-    "spearman",
-    "mae",
-    "mse",
-    "rmse",
-    "precision",
-    "recall",
-    "auc",
-    "top_k_accuracy",
-    "entity_f1",
-    "entity_precision",
-    "entity_recall",
-    "exact_match",
-    "answer_f1",
-    "perplexity",
-    "micro_f1",
-    "keras_auc",
-    "acc",
-    "sparse_categorical_accuracy",
-    "categorical_accuracy",
-    "binary_accuracy",
-    "mean_absolute_error",
-    "mean_squared_error",
-    "root_mean_squared_error",
-    "top_k_categorical_accuracy",
-    "sparse_top_k_categorical_accuracy",
-];
+losses! {
+    "sparse_categorical_crossentropy" SparseCategoricalCrossentropy;
+    "categorical_crossentropy" CategoricalCrossentropy;
+    "binary_crossentropy" BinaryCrossentropy ["bce"], "BCE";
+    "mean_squared_error" MeanSquaredError ["mse"], "MSE";
+    "mean_absolute_error" MeanAbsoluteError ["mae"], "MAE";
+    "huber" Huber, "huber_loss";
+    "log_cosh" LogCosh, "logcosh";
+    "kl_divergence" KlDivergence ["kld"], "KLD", "KLDivergence", "kullback_leibler_divergence";
+    "hinge" Hinge;
+    "squared_hinge" SquaredHinge;
+    "multiple_negatives_ranking" MultipleNegativesRanking, "MultipleNegativesRankingLoss";
+    "multiple_negatives_symmetric_ranking" MultipleNegativesSymmetricRanking, "MultipleNegativesSymmetricRankingLoss";
+    "triplet_margin" TripletMargin, "TripletLoss";
+}
 
-/// Metrics by other names of Keras. Its class `Accuracy` is not among them: it compares numbers.
-const METRICS_TOO: &[(&str, &[&str])] = &[
-    (
-        "accuracy",
-        &[
-            "acc",
-            "sparse_categorical_accuracy",
-            "categorical_accuracy",
-            "binary_accuracy",
-            "SparseCategoricalAccuracy",
-            "CategoricalAccuracy",
-            "BinaryAccuracy",
-        ],
-    ),
-    ("mae", &["mean_absolute_error", "MAE", "MeanAbsoluteError"]),
-    ("mse", &["mean_squared_error", "MSE", "MeanSquaredError"]),
-    ("rmse", &["root_mean_squared_error", "RootMeanSquaredError"]),
-    ("precision", &["Precision"]),
-    ("recall", &["Recall"]),
-    ("auc", &["AUC"]),
-    (
-        "top_k_accuracy",
-        &[
-            "top_k_categorical_accuracy",
-            "sparse_top_k_categorical_accuracy",
-            "TopKCategoricalAccuracy",
-            "SparseTopKCategoricalAccuracy",
-        ],
-    ),
-];
+/// Metrics: the text of each, which is the function's name, texts that are offered behind all of these, and other names of Keras.
+macro_rules! metrics {
+    ($($text:literal $([$($short:literal),*])? $(, $other:literal)*;)*) => {
+        /// Texts in `metrics`: those of all metrics, then Keras's other names for some of them.
+        pub const METRICS: &[&str] = &[$($text,)* $($($($short,)*)?)*];
 
-/// Texts for `optimizer`.
-pub const OPTIMIZER_NAMES: &[&str] = &["adamw", "adam", "sgd", "rmsprop", "lion"];
+        const METRICS_TOO: &[(&str, &[&str])] = &[$(($text, &[$($($short,)*)? $($other,)*])),*];
+    };
+}
+
+// In the order of the list in `stratoscope_metrics`. Keras's class `Accuracy` is no name of one: it compares numbers.
+metrics! {
+    "accuracy" ["acc", "sparse_categorical_accuracy", "categorical_accuracy", "binary_accuracy"],
+        "SparseCategoricalAccuracy", "CategoricalAccuracy", "BinaryAccuracy";
+    "f1";
+    "macro_f1";
+    "mcc";
+    "pearson";
+    "spearman";
+    "mae" ["mean_absolute_error"], "MAE", "MeanAbsoluteError";
+    "mse" ["mean_squared_error"], "MSE", "MeanSquaredError";
+    "rmse" ["root_mean_squared_error"], "RootMeanSquaredError";
+    "precision", "Precision";
+    "recall", "Recall";
+    "auc", "AUC";
+    "top_k_accuracy" ["top_k_categorical_accuracy", "sparse_top_k_categorical_accuracy"],
+        "TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy";
+    "entity_f1";
+    "entity_precision";
+    "entity_recall";
+    "exact_match";
+    "answer_f1";
+    "perplexity";
+    "micro_f1";
+    "keras_auc";
+}
+
+/// Texts for `optimizer`: the types of [`OPTIMIZERS`](super::OPTIMIZERS) in lower case.
+pub const OPTIMIZER_NAMES: &[&str] = &[
+    "adamw",
+    "adam",
+    "sgd",
+    "rmsprop",
+    "lion",
+    "lamb",
+    "adafactor",
+];
 
 /// What stands in for a name of another library: the text to write and a sentence.
 pub fn foreign_identifier(
@@ -267,4 +209,53 @@ pub fn foreign_identifier(
         ),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::OPTIMIZERS;
+
+    #[test]
+    fn every_optimizer_has_a_text() {
+        let types = OPTIMIZERS.iter().map(|it| it.name.to_ascii_lowercase());
+        assert_eq!(types.collect::<Vec<_>>(), OPTIMIZER_NAMES);
+        assert!(
+            IdentifierKind::Optimizer.knows("Lamb") && !IdentifierKind::Optimizer.knows("lambda")
+        );
+    }
+
+    #[test]
+    fn other_names_stand_for_one_text() {
+        for (text, meant) in [
+            ("bce", "binary_crossentropy"),
+            ("LogCosh", "log_cosh"),
+            ("KLDivergence", "kl_divergence"),
+            ("TripletLoss", "triplet_margin"),
+        ] {
+            assert_eq!(IdentifierKind::Loss.canonical(text), Some(meant));
+        }
+        for (text, meant) in [("acc", "accuracy"), ("AUC", "auc"), ("MSE", "mse")] {
+            assert_eq!(IdentifierKind::Metric.canonical(text), Some(meant));
+        }
+        assert_eq!(IdentifierKind::Metric.canonical("Accuracy"), None);
+        // A text is given once, and what is offered is known.
+        for (kind, too) in [
+            (IdentifierKind::Loss, LOSSES_TOO),
+            (IdentifierKind::Metric, METRICS_TOO),
+        ] {
+            let mut all: Vec<&str> = too
+                .iter()
+                .flat_map(|(text, others)| [&[*text], *others].concat())
+                .collect();
+            let count = all.len();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), count, "{kind:?}");
+            assert!(
+                kind.names().iter().all(|name| all.contains(name)),
+                "{kind:?}"
+            );
+        }
+    }
 }

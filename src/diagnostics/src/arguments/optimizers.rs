@@ -11,6 +11,8 @@ pub struct Optimizer {
     pub arguments: &'static [Argument],
     /// The rate that it is usually given here, as code: of AdamW and Lion one for BERT, of the others Keras's default.
     pub usual_rate: &'static str,
+    /// The rate that its text stands for, as code: Keras's default.
+    pub named_rate: &'static str,
 }
 
 /// The optimizers that exist.
@@ -19,36 +21,43 @@ pub const OPTIMIZERS: &[Optimizer] = &[
         name: "AdamW",
         arguments: ADAMW,
         usual_rate: "5e-5",
+        named_rate: "1e-3",
     },
     Optimizer {
         name: "Adam",
         arguments: ADAM,
         usual_rate: "1e-3",
+        named_rate: "1e-3",
     },
     Optimizer {
         name: "SGD",
         arguments: SGD,
         usual_rate: "0.01",
+        named_rate: "0.01",
     },
     Optimizer {
         name: "RMSprop",
         arguments: RMSPROP,
         usual_rate: "1e-3",
+        named_rate: "1e-3",
     },
     Optimizer {
         name: "Lion",
         arguments: LION,
         usual_rate: "1e-5",
+        named_rate: "1e-4",
     },
     Optimizer {
         name: "Lamb",
         arguments: LAMB,
         usual_rate: "1e-3",
+        named_rate: "1e-3",
     },
     Optimizer {
         name: "Adafactor",
         arguments: ADAFACTOR,
         usual_rate: "1e-3",
+        named_rate: "1e-3",
     },
 ];
 

@@ -54,25 +54,19 @@ pub(super) fn to_optimizer(
         return Some((written, vec![edit(end, &method), drop]));
     }
     let named = written.value.trim_matches('"');
-    let (optimizer, rate) = match named.to_ascii_lowercase().as_str() {
-        // The rates that the texts stand for.
-        "adamw" => ("AdamW", "1e-3"),
-        "adam" => ("Adam", "1e-3"),
-        "sgd" => ("SGD", "0.01"),
-        "rmsprop" => ("RMSprop", "1e-3"),
-        "lion" => ("Lion", "1e-4"),
-        "lamb" => ("Lamb", "1e-3"),
-        "adafactor" => ("Adafactor", "1e-3"),
-        _ => {
-            let is_variable = syn::parse_str::<syn::Ident>(&written.value).is_ok();
-            let known = OPTIMIZERS
-                .iter()
-                .any(|it| arguments::find(it.arguments, name).is_some());
-            let code = format!("{}{method}", written.value);
-            return (is_variable && known && !is_rate)
-                .then(|| (code.clone(), vec![edit(inside, &code), drop]));
-        }
+    let named = OPTIMIZERS
+        .iter()
+        .find(|it| it.name.eq_ignore_ascii_case(named));
+    let Some(named) = named else {
+        let is_variable = syn::parse_str::<syn::Ident>(&written.value).is_ok();
+        let is_known = OPTIMIZERS
+            .iter()
+            .any(|it| arguments::find(it.arguments, name).is_some());
+        let code = format!("{}{method}", written.value);
+        return (is_variable && is_known && !is_rate)
+            .then(|| (code.clone(), vec![edit(inside, &code), drop]));
     };
+    let (optimizer, rate) = (named.name, named.named_rate);
     let code = match is_rate {
         true => format!("{optimizer}::new({value})"),
         false if has(optimizer) => format!("{optimizer}::new({rate}){method}"),

@@ -312,10 +312,17 @@ mod tests {
         check(top_k_accuracy(3), &tally, Some(1.0));
     }
 
+    /// The metrics of the table below. A metric that is added to the end of the list is tested in its file.
+    fn tabled() -> &'static [Metric] {
+        const ALL: &[Metric] = &Metric::ALL;
+        let last = ALL.iter().position(|metric| *metric == Metric::KerasAuc);
+        &ALL[..=last.expect("it is in the list")]
+    }
+
     #[test]
     fn what_a_metric_cannot_measure() {
         let refused = |answers: Answers| -> Vec<&str> {
-            let refused = Metric::ALL.into_iter();
+            let refused = tabled().iter().copied();
             let refused = refused.filter(|metric| metric.objection(answers).is_some());
             refused.map(Metric::name).collect()
         };
@@ -360,7 +367,7 @@ mod tests {
         );
         let taken = |answers: Answers| -> Vec<&str> {
             let refused = refused(answers);
-            let names = Metric::ALL.map(Metric::name).into_iter();
+            let names = tabled().iter().map(|metric| metric.name());
             names.filter(|name| !refused.contains(name)).collect()
         };
         assert_eq!(taken(Answers::Tokens), ["accuracy", "perplexity"]);

@@ -2,7 +2,7 @@
 
 use super::patterns::{self, Payload, Size, TransferLog};
 use super::{Collective, CrossDeviceOps, Done, Operation, all_gather, fetch};
-use crate::strategy::{Shard, Strategy, StrategyKind};
+use crate::strategy::{Shard, Strategy};
 use crate::variable::VariableRecord;
 
 /// What an all-reduce of a tensor with `elements` numbers of `bytes_each` bytes sends between some devices: computed by the code
@@ -78,13 +78,7 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     };
     let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
-    let central = match strategy.kind() {
-        StrategyKind::OneDevice | StrategyKind::Pipeline | StrategyKind::ModelParallel => {
-            return Vec::new();
-        }
-        StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored => false,
-        StrategyKind::CentralStorage | StrategyKind::ParameterServer => true,
-    };
+    let central = !strategy.has_copies();
     for record in trainable() {
         let elements: usize = record.shape.iter().product();
         let size = Size {

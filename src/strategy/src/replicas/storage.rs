@@ -23,7 +23,8 @@ use super::Replicas;
 use crate::copy;
 use crate::device::LogicalDevice;
 use crate::shards::{self, Homes};
-use crate::strategy::{Shard, Strategy, StrategyKind};
+use crate::strategy::distribution::Storing;
+use crate::strategy::{Shard, Strategy};
 use crate::variable::{VariableKind, VariableRecord};
 
 /// What [`Replicas::modules`] holds.
@@ -53,7 +54,8 @@ pub(super) enum Storage<M> {
 impl<M> Storage<M> {
     /// The storage of these variables under a strategy.
     pub(super) fn of(strategy: Option<&Strategy>, records: &[VariableRecord]) -> Self {
-        if strategy.is_some_and(|it| it.kind() == StrategyKind::MultiWorkerMirrored) {
+        let storing = strategy.map(Strategy::storing);
+        if storing == Some(Storing::CopiesInProcesses) {
             return Self::PerProcess;
         }
         if strategy.is_none_or(Strategy::has_copies) {
@@ -63,12 +65,7 @@ impl<M> Storage<M> {
         let homes = records.iter().map(home).collect();
         let is_sharded = |record: &VariableRecord| record.kind == VariableKind::Sharded;
         let shard = strategy.and_then(Strategy::shard);
-        let divides_layers = strategy.is_some_and(|it| {
-            matches!(
-                it.kind(),
-                StrategyKind::Pipeline | StrategyKind::ModelParallel
-            )
-        });
+        let divides_layers = storing == Some(Storing::ByLayers);
         match divides_layers || shard.is_some() || records.iter().any(is_sharded) {
             false => Self::Central { homes },
             true => Self::Sharded {
@@ -204,8 +201,8 @@ impl<M: Module + 'static> Replicas<M> {
     /// needs all, since replicas that step alone differ. The copies share their memory until they do. Does nothing under
     /// other strategies.
     pub fn store_all(&mut self, all: bool) {
-        let strategy = self.strategy.as_ref();
-        if strategy.is_none_or(|it| it.kind() != StrategyKind::MultiWorkerMirrored) {
+        let storing = self.strategy.as_ref().map(Strategy::storing);
+        if storing != Some(Storing::CopiesInProcesses) {
             return;
         }
         match (&self.storage, all) {

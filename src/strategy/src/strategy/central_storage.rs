@@ -4,10 +4,14 @@
 //! `tf.distribute.experimental.CentralStorageStrategy`, which keeps the variables on the CPU.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
+use super::distribution::{Distribution, Storing};
 use super::mirrored::distinct;
 use super::{Handle, IntoReplicaCount, Strategy, StrategyKind, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// A handle of a strategy whose first device has the variables. A clone is another handle of the same one.
 #[derive(Clone)]
@@ -46,3 +50,38 @@ impl CentralStorageStrategy {
 }
 
 handle!(CentralStorageStrategy);
+
+/// What it says of itself.
+pub(super) struct CentralStorage;
+
+impl Distribution for CentralStorage {
+    fn type_name(&self) -> &'static str {
+        "CentralStorageStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "central_storage"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::Once
+    }
+
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, replicas) = (strategy.label(), strategy.replicas());
+        let home = replicas.first().map_or("", |device| device.name.as_str());
+        let each = text::count(replicas.len(), "replica");
+        let why = format!(
+            "made in the scope of `{label}`: one copy on {home} for its {each}, fetched before each batch"
+        );
+        Kind::whole(VariableKind::Central, why, vec![0])
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        format!(
+            "The weights are on the first device. Each of {} fetches them, computes its share of the batch, and sends \
+             its gradients back, where their mean makes one update.",
+            text::count(strategy.replicas().len(), "replica"),
+        )
+    }
+}

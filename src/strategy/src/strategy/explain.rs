@@ -5,18 +5,14 @@ use std::fmt;
 use stratoscope_render::html::{NOTE_STYLE, TITLE_STYLE, escape};
 use stratoscope_render::{text, units};
 
+use super::distribution::Storing;
 use super::workers::{html_of, text_of};
-use super::{PipelineSchedule, PipelineSettings, Shard, Strategy, StrategyKind, bubble};
+use super::{Shard, Strategy};
 
 /// The weights of BERT-base in float32, 109.5 million of them: the example of the table.
-const EXAMPLE: f64 = 109.5e6 * 4.0;
+pub(super) const EXAMPLE: f64 = 109.5e6 * 4.0;
 /// Its activations between two layers for a batch of 32 × 128 tokens, in float32.
-const EXAMPLE_ACTIVATIONS: f64 = 32.0 * 128.0 * 768.0 * 4.0;
-/// Its encoder layers.
-const EXAMPLE_LAYERS: u32 = 12;
-/// The share of its weights in the matrices that `ModelParallel` cuts, with the biases beside them: per layer 4 H² + 2 H F + 3 H + F
-/// of 109.5 million.
-const EXAMPLE_CUT: f64 = 12.0 * (12.0 * 768.0 * 768.0 + 3.0 * 768.0 + 3072.0) / 109.5e6;
+pub(super) const EXAMPLE_ACTIVATIONS: f64 = 32.0 * 128.0 * 768.0 * 4.0;
 
 /// What an optimizer step under a strategy does, and what it needs, for weights of P bytes and an optimizer with two moments
 /// such as Adam.
@@ -29,7 +25,7 @@ pub struct StepInWords {
 
 /// A number of bytes as a multiple of P, with its formula.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+pub(crate) struct Row {
     what: &'static str,
     formula: String,
     /// In P.
@@ -37,7 +33,8 @@ struct Row {
 }
 
 impl Row {
-    fn new(what: &'static str, formula: impl Into<String>, factor: f64) -> Self {
+    /// The bytes `factor` · P, by a formula.
+    pub(crate) fn new(what: &'static str, formula: impl Into<String>, factor: f64) -> Self {
         let formula = formula.into();
         Self {
             what,
@@ -50,35 +47,9 @@ impl Row {
 impl Strategy {
     /// What an optimizer step does under this strategy.
     pub fn explain(&self) -> StepInWords {
-        let replicas = self.replicas().len();
-        let sentence = match (self.kind(), self.shard()) {
-            (StrategyKind::Pipeline, _) => self.pipeline().map_or_else(String::new, of_a_pipeline),
-            (StrategyKind::ModelParallel, _) => of_slices(self.model_devices().len()),
-            (StrategyKind::OneDevice, _) => {
-                "One device computes the whole batch forward and backward, and updates its weights. Nothing is sent.".to_owned()
-            }
-            (_, Some(shard)) => of_shards(shard, replicas),
-            (StrategyKind::Mirrored | StrategyKind::Tpu | StrategyKind::MultiWorkerMirrored, None) => format!(
-                "Each of {} has a copy of all weights and computes its share of the batch forward and backward. An \
-                 all-reduce ({}) gives each of them the mean of all gradients; each makes the same update.",
-                text::count(replicas, "replica"),
-                self.cross_device_ops().title(),
-            ),
-            (StrategyKind::CentralStorage, None) => format!(
-                "The weights are on the first device. Each of {} fetches them, computes its share of the batch, and sends \
-                 its gradients back, where their mean makes one update.",
-                text::count(replicas, "replica"),
-            ),
-            (StrategyKind::ParameterServer, None) => format!(
-                "The weights are on {}. Each of {} fetches them, computes its share of the batch, and sends its gradients \
-                 to them; {}.",
-                text::count(self.servers().len(), "server"),
-                text::count(replicas, "worker"),
-                match self.is_asynchronous() {
-                    true => "each worker's gradients make an update of their own as soon as they arrive",
-                    false => "the mean of all gradients makes one update",
-                },
-            ),
+        let sentence = match self.shard() {
+            Some(shard) => of_shards(shard, self.replicas().len()),
+            None => self.distribution().step(self),
         };
         StepInWords {
             title: format!(
@@ -92,6 +63,9 @@ impl Strategy {
     }
 
     fn bytes_of_a_step(&self) -> Vec<Row> {
+        if let Some(rows) = self.distribution().bytes(self) {
+            return rows;
+        }
         let count = self.replicas().len();
         let replicas = count as f64;
         let around = (replicas - 1.0) / replicas;
@@ -119,14 +93,8 @@ impl Strategy {
                 row("moments", divided(Shard::Optimizer, 2.0, "2 ")),
             ]
         };
-        if let Some(pipeline) = self.pipeline() {
-            return bytes_of_a_pipeline(&pipeline);
-        }
-        if !self.model_devices().is_empty() {
-            return bytes_of_slices(self.model_devices().len());
-        }
-        match (self.kind(), self.shard()) {
-            (StrategyKind::CentralStorage | StrategyKind::ParameterServer, _) => vec![
+        match (self.storing(), self.shard()) {
+            (Storing::Once, _) => vec![
                 row("weights, in one place", whole(1.0, "")),
                 row("moments, there too", whole(2.0, "2 ")),
                 row("weights, on each replica while it computes", whole(1.0, "")),
@@ -146,96 +114,14 @@ impl Strategy {
     }
 }
 
-fn of_a_pipeline(settings: PipelineSettings) -> String {
-    let PipelineSettings {
-        stages,
-        micro_batches,
-        schedule,
-        ..
-    } = settings;
-    let kept = match schedule {
-        PipelineSchedule::GPipe => format!(
-            "All forward passes come before all backward passes (GPipe), so that a stage keeps the activations of all \
-             {micro_batches} micro-batches."
-        ),
-        PipelineSchedule::OneForwardOneBackward => format!(
-            "Forward and backward passes take turns (1F1B), so that the first stage keeps the activations of {} \
-             micro-batches at most, and the last one of 1.",
-            schedule.kept(0, stages, micro_batches)
-        ),
-    };
+/// A step of replicas that have copies of all weights.
+pub(super) fn all_reduced(strategy: &Strategy) -> String {
     format!(
-        "Each of {} has some consecutive layers, with their gradients and moments. The batch is cut in {}. A stage computes \
-         its layers and sends their activations to the next one; in the backward pass it sends the gradient by its input to \
-         the one before. {kept} Each stage updates its own layers when all micro-batches are done. For stages of equal cost \
-         on devices of their own, {:.0} % of the time of a step is waiting: (p − 1)/(m + p − 1) for p stages and m micro-batches.",
-        text::count(stages, "stage"),
-        match micro_batches {
-            1 => "1 micro-batch".to_owned(),
-            more => format!("{more} micro-batches"),
-        },
-        100.0 * bubble(stages, micro_batches),
+        "Each of {} has a copy of all weights and computes its share of the batch forward and backward. An \
+         all-reduce ({}) gives each of them the mean of all gradients; each makes the same update.",
+        text::count(strategy.replicas().len(), "replica"),
+        strategy.cross_device_ops().title(),
     )
-}
-
-/// For equal parts of the weights, and a batch of 32 × 128 tokens.
-fn bytes_of_a_pipeline(settings: &PipelineSettings) -> Vec<Row> {
-    let stages = settings.stages as f64;
-    let piece = |what, times: f64, symbol: &str| {
-        let formula = format!("{symbol}P / {}", settings.stages);
-        Row::new(what, formula, times / stages)
-    };
-    let borders = settings.stages - 1;
-    let sent = 2.0 * (stages - 1.0) * EXAMPLE_ACTIVATIONS / EXAMPLE;
-    vec![
-        piece("weights, on a stage with a p-th of them", 1.0, ""),
-        piece("gradients there", 1.0, ""),
-        piece("moments there", 2.0, "2 "),
-        Row::new(
-            "activations and their gradients, between all stages",
-            format!("2 · {borders} · B · S · H · 4 bytes"),
-            sent,
-        ),
-    ]
-}
-
-fn of_slices(devices: usize) -> String {
-    format!(
-        "Each of {} has a slice of the weights of each encoder layer, with its gradients and moments: some of the attention heads, \
-         and 1/{devices} of the numbers of the feed-forward part. All compute each layer together. Each half of a layer sends \
-         its input to all devices and adds up their partial products on the first one; its backward pass does the same with the \
-         gradients. Each of these four exchanges moves B × S × H numbers to or from each other device. The first device has all \
-         that is not cut (embeddings, LayerNorm, head) and computes it alone.",
-        text::count(devices, "device"),
-    )
-}
-
-/// For the layers of BERT-base and a batch of 32 × 128 tokens.
-fn bytes_of_slices(devices: usize) -> Vec<Row> {
-    let count = devices as f64;
-    let around = count - 1.0;
-    let layers = f64::from(EXAMPLE_LAYERS);
-    let sent = 8.0 * layers * around * EXAMPLE_ACTIVATIONS / EXAMPLE;
-    let piece = |what, times: f64, symbol: &str| {
-        let formula = format!("{symbol}C / {devices}");
-        Row::new(what, formula, times * EXAMPLE_CUT / count)
-    };
-    let whole = 1.0 - EXAMPLE_CUT;
-    vec![
-        piece(
-            "weights of the layers that are cut, C, on a device",
-            1.0,
-            "",
-        ),
-        piece("moments there", 2.0, "2 "),
-        Row::new("all other weights, on the first device", "P − C", whole),
-        Row::new("moments there", "2 (P − C)", 2.0 * whole),
-        Row::new(
-            "sent between the devices",
-            format!("8 · {} · L · B · S · H · 4 bytes", devices - 1),
-            sent,
-        ),
-    ]
 }
 
 fn of_shards(shard: Shard, replicas: usize) -> String {

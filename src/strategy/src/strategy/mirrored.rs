@@ -2,11 +2,15 @@
 //! over the copies at every optimizer step. Keras: `tf.distribute.MirroredStrategy`.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
-use super::{Handle, Shard, Strategy, StrategyKind, cross_device_ops, handle, split};
+use super::distribution::{Distribution, Storing};
+use super::{Handle, Shard, Strategy, StrategyKind, cross_device_ops, explain, handle, split};
 use crate::device::choice::choice;
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// An upper limit: more replicas on one device only fill its memory with copies.
 pub(super) const MOST_REPLICAS: usize = 64;
@@ -124,6 +128,34 @@ where
 
 handle!(MirroredStrategy);
 cross_device_ops!(MirroredStrategy);
+
+/// What it says of itself.
+pub(super) struct Mirrored;
+
+impl Distribution for Mirrored {
+    fn type_name(&self) -> &'static str {
+        "MirroredStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "mirrored"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::Copies
+    }
+
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, replicas) = (strategy.label(), strategy.replicas().len());
+        let each = text::count(replicas, "replica");
+        let why = format!("made in the scope of `{label}`: a copy on each of its {each}");
+        Kind::whole(VariableKind::Mirrored, why, (0..replicas).collect())
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        explain::all_reduced(strategy)
+    }
+}
 
 /// A number of replicas in any integer type, so that `logical(-1)` gives a diagnostic instead of a type error.
 #[diagnostic::on_unimplemented(

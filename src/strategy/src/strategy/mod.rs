@@ -1,13 +1,15 @@
 //! Distribution strategies: on which devices a model computes and where its variables are stored. Each strategy has a
-//! file; this one holds what they share and the registry of live strategies.
+//! file, with an implementation of `Distribution`, and a row in `list.rs`; this one holds what they share and the registry of
+//! live strategies.
 //!
 //! A strategy has *handles*, the values that a cell binds (`let strategy = MirroredStrategy::…`), and
 //! passive references ([`Strategy`]), which models, scopes and the default hold. It is **live**
 //! while one of its handles exists. A model that is bound to it keeps it usable, but not live.
 
 mod central_storage;
+pub(crate) mod distribution;
 mod explain;
-mod kind;
+pub(crate) mod list;
 mod mirrored;
 pub(crate) mod model_parallel;
 mod multi_worker;
@@ -28,23 +30,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use serde::{Deserialize, Serialize};
 use stratoscope_workers::{Precision, Team};
 
-pub use self::central_storage::CentralStorageStrategy;
+use self::distribution::{Distribution, Storing};
 pub use self::explain::StepInWords;
-pub use self::kind::StrategyKind;
-pub use self::mirrored::{IntoReplicaCount, MirroredStrategy};
-pub use self::model_parallel::{DeviceMesh, LayoutMap, ModelParallel};
-pub use self::multi_worker::{
-    MultiWorkerMirroredStrategy, build, cuda_device_of_worker, device_of_worker, start_workers_by,
-};
-pub use self::one_device::OneDeviceStrategy;
-pub use self::parameter_server::ParameterServerStrategy;
+pub use self::list::*;
+pub use self::mirrored::IntoReplicaCount;
+pub use self::model_parallel::{DeviceMesh, LayoutMap};
+pub use self::multi_worker::{build, cuda_device_of_worker, device_of_worker, start_workers_by};
 pub use self::partitioner::Partitioner;
 pub use self::pipeline::{
-    HEAVY, PipelinePass, PipelineSchedule, PipelineSettings, PipelineStages, PipelineStrategy,
-    bubble,
+    HEAVY, PipelinePass, PipelineSchedule, PipelineSettings, PipelineStages, bubble,
 };
 pub use self::shard::Shard;
-pub use self::tpu::TpuStrategy;
 pub use self::variable_name::note_variable;
 pub use self::workers::{Workers, html_of, text_of};
 use crate::collective::CrossDeviceOps;
@@ -151,7 +147,7 @@ impl Strategy {
 
     /// Its name in messages: `mirrored`.
     pub fn name(&self) -> &'static str {
-        self.0.kind.name()
+        self.distribution().name()
     }
 
     /// Its name and number, `mirrored#1`, to distinguish strategies of one type.
@@ -162,9 +158,9 @@ impl Strategy {
     /// One device per replica, in the order of the replicas. A pipeline is one replica, with its inputs on the first stage's; so
     /// is a model whose layers are cut, with its inputs on the first device.
     pub fn replicas(&self) -> &[LogicalDevice] {
-        match self.kind() {
-            StrategyKind::Pipeline | StrategyKind::ModelParallel => &self.0.replicas[..1],
-            _ => &self.0.replicas,
+        match self.storing() {
+            Storing::ByLayers => &self.0.replicas[..1],
+            Storing::Copies | Storing::CopiesInProcesses | Storing::Once => &self.0.replicas,
         }
     }
 
@@ -214,19 +210,18 @@ impl Strategy {
 
     /// Whether each replica stores a copy of every variable, which it can update by itself.
     pub fn has_copies(&self) -> bool {
-        if self.shard().is_some() {
-            return false;
-        }
-        match self.kind() {
-            StrategyKind::OneDevice
-            | StrategyKind::Mirrored
-            | StrategyKind::Tpu
-            | StrategyKind::MultiWorkerMirrored => true,
-            StrategyKind::CentralStorage
-            | StrategyKind::ParameterServer
-            | StrategyKind::Pipeline
-            | StrategyKind::ModelParallel => false,
-        }
+        self.shard().is_none()
+            && matches!(self.storing(), Storing::Copies | Storing::CopiesInProcesses)
+    }
+
+    /// What its type says of itself.
+    pub(crate) fn distribution(&self) -> &'static dyn Distribution {
+        self.kind().distribution()
+    }
+
+    /// Where the variables of a module are stored while it trains.
+    pub(crate) fn storing(&self) -> Storing {
+        self.distribution().storing()
     }
 
     fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -254,7 +249,7 @@ impl fmt::Display for Strategy {
         write!(
             f,
             "{} `{}`: {}",
-            self.kind().type_name(),
+            self.distribution().type_name(),
             self.label(),
             self.devices_in_words()
         )

@@ -13,15 +13,20 @@
 //!
 //! Sources: Shoeybi et al. 2019, "Megatron-LM", section 3.
 
+mod in_words;
 mod layout;
 mod mesh;
 
 use stratoscope_diagnostics::Result;
 
+use super::distribution::{Distribution, Storing};
+use super::explain::Row;
 use super::mirrored::distinct;
 use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 pub use self::layout::LayoutMap;
 pub(crate) use self::layout::assign;
@@ -111,6 +116,39 @@ impl ModelParallel {
 }
 
 handle!(ModelParallel);
+
+/// What it says of itself.
+pub(super) struct Slices;
+
+impl Distribution for Slices {
+    fn type_name(&self) -> &'static str {
+        "ModelParallel"
+    }
+
+    fn name(&self) -> &'static str {
+        "model_parallel"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::ByLayers
+    }
+
+    /// Those that are cut are cut afterwards ([`assign`]).
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, first) = (strategy.label(), strategy.replicas().first());
+        let home = first.map_or("", |device| device.name.as_str());
+        let why = format!("made in the scope of `{label}`: not cut, on {home}, its first device");
+        Kind::whole(VariableKind::Local, why, vec![0])
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        in_words::sentence(strategy.model_devices().len())
+    }
+
+    fn bytes(&self, strategy: &Strategy) -> Option<Vec<Row>> {
+        Some(in_words::bytes(strategy.model_devices().len()))
+    }
+}
 
 impl Strategy {
     /// The devices that have slices of the layers; empty under other strategies.

@@ -17,6 +17,7 @@ use stratoscope_diagnostics::rules::{
 };
 use stratoscope_diagnostics::work::{Listening, Unit, Work, requested};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
+use stratoscope_render::text;
 use stratoscope_workers::team::KEY_VARIABLE;
 use stratoscope_workers::{
     Cluster, JobKey, Launch, Missing, NotBegun, Process, SeatView, Settings as Times, Team,
@@ -29,11 +30,14 @@ mod scaling;
 
 pub use place::{cuda_device_of_worker, device_of_worker};
 
+use super::distribution::{Distribution, Storing};
 use super::workers::Workers;
-use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
+use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, explain, handle, split};
 use crate::collective::CrossDeviceOps;
 use crate::device::{BackendKind, DeviceKind, DeviceSpec, LogicalDevice, choice, default_device};
 use crate::problem;
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// How worker processes of this program are started. Process-wide, because it is a fact about the program.
 static LAUNCH: Mutex<Option<Arc<dyn Launch>>> = Mutex::new(None);
@@ -275,6 +279,40 @@ impl MultiWorkerMirroredStrategy {
 }
 
 handle!(MultiWorkerMirroredStrategy);
+
+/// What it says of itself.
+pub(super) struct MultiWorkerMirrored;
+
+impl Distribution for MultiWorkerMirrored {
+    fn type_name(&self) -> &'static str {
+        "MultiWorkerMirroredStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "multi_worker_mirrored"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::CopiesInProcesses
+    }
+
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, replicas) = (strategy.label(), strategy.replicas().len());
+        let each = text::count(replicas, "worker");
+        let why =
+            format!("made in the scope of `{label}`: a copy in each of its {each}, kept equal");
+        Kind::whole(VariableKind::Mirrored, why, (0..replicas).collect())
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        explain::all_reduced(strategy)
+    }
+
+    fn devices(&self, strategy: &Strategy) -> Option<String> {
+        let workers = text::count(strategy.replicas().len(), "worker process");
+        Some(format!("{workers}, the first of which is this one"))
+    }
+}
 
 /// The device of each worker, this process first: a share of `whole`, the device of this process, or a device of that kind
 /// of its own.

@@ -3,8 +3,11 @@
 
 use stratoscope_diagnostics::Result;
 
+use super::distribution::{Distribution, Storing};
 use super::{Handle, Strategy, StrategyKind, handle};
 use crate::device::DeviceSpec;
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// A handle of a strategy with one replica. A clone is another handle of the same strategy.
 #[derive(Clone)]
@@ -26,3 +29,30 @@ impl OneDeviceStrategy {
 }
 
 handle!(OneDeviceStrategy);
+
+/// What it says of itself.
+pub(super) struct OneDevice;
+
+impl Distribution for OneDevice {
+    fn type_name(&self) -> &'static str {
+        "OneDeviceStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "one_device"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::Copies
+    }
+
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let label = strategy.label();
+        let why = format!("made in the scope of `{label}`, which has one device");
+        Kind::whole(VariableKind::Local, why, vec![0])
+    }
+
+    fn step(&self, _strategy: &Strategy) -> String {
+        "One device computes the whole batch forward and backward, and updates its weights. Nothing is sent.".to_owned()
+    }
+}

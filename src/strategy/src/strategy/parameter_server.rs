@@ -8,11 +8,15 @@
 //! seed gives the same weights bit for bit.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
+use super::distribution::{Distribution, Storing};
 use super::{
     Handle, IntoReplicaCount, Partitioner, Settings, Strategy, StrategyKind, handle, split,
 };
 use crate::device::{LogicalDevice, default_device};
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// A handle of a strategy with workers and parameter servers, all logical devices of the default device. A clone
 /// is another handle of the same one.
@@ -83,6 +87,93 @@ impl ParameterServerStrategy {
 }
 
 handle!(ParameterServerStrategy);
+
+/// What it says of itself.
+pub(super) struct ParameterServer;
+
+impl Distribution for ParameterServer {
+    fn type_name(&self) -> &'static str {
+        "ParameterServerStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "parameter_server"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::Once
+    }
+
+    /// Variables and shards go to the servers in turn (round robin).
+    fn created(&self, strategy: &Strategy, taken: usize, rows: Option<Rows>) -> Kind {
+        let (label, servers) = (strategy.label(), strategy.servers());
+        let workers = strategy.replicas().len();
+        let partitioner = strategy.variable_partitioner();
+        let server = |number: usize| (taken + number) % servers.len().max(1);
+        let shards = match (partitioner, rows) {
+            (Some(partitioner), Some(Rows { count, bytes })) => {
+                partitioner.cut(count, bytes, servers.len())
+            }
+            _ => Vec::new(),
+        };
+        if let (Some(partitioner), 2..) = (partitioner, shards.len()) {
+            let count = shards.len();
+            let homes = (0..count).map(|shard| workers + server(shard));
+            return Kind {
+                kind: VariableKind::Sharded,
+                why: format!(
+                    "made in the scope of `{label}`, where `{partitioner}` splits it by rows into {count} \
+                     shards, each on a server"
+                ),
+                homes: homes.collect(),
+                rows: shards,
+                updated: Vec::new(),
+            };
+        }
+        let server = server(0);
+        let home = servers
+            .get(server)
+            .map_or("", |device| device.name.as_str());
+        let why = match (servers.len(), partitioner) {
+            (1, _) => format!("made in the scope of `{label}`: one copy on {home}, its server"),
+            (count, None) => format!(
+                "made in the scope of `{label}`: one copy on {home}; variables go to its {count} servers in turn"
+            ),
+            (_, Some(partitioner)) => format!(
+                "not split by `{partitioner}`: one copy on {home}; variables and shards go to the servers of \
+                 `{label}` in turn"
+            ),
+        };
+        Kind::whole(VariableKind::Central, why, vec![workers + server])
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        format!(
+            "The weights are on {}. Each of {} fetches them, computes its share of the batch, and sends its gradients \
+             to them; {}.",
+            text::count(strategy.servers().len(), "server"),
+            text::count(strategy.replicas().len(), "worker"),
+            if strategy.is_asynchronous() {
+                "each worker's gradients make an update of their own as soon as they arrive"
+            } else {
+                "the mean of all gradients makes one update"
+            },
+        )
+    }
+
+    fn devices(&self, strategy: &Strategy) -> Option<String> {
+        let (replicas, servers) = (strategy.replicas(), strategy.servers());
+        let way = if strategy.is_asynchronous() {
+            "asynchronous"
+        } else {
+            "synchronous (ours)"
+        };
+        let backend = replicas.first().map_or("", |device| device.backend.title());
+        let workers = text::count(replicas.len(), &format!("logical {backend} worker"));
+        let servers = text::count(servers.len(), "parameter server");
+        Some(format!("{workers} and {servers}, {way}"))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@
 //! each batch as in Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
 //! section 2.2.
 
+mod in_words;
 mod schedule;
 mod stages;
 
@@ -17,10 +18,14 @@ use std::fmt;
 
 use stratoscope_diagnostics::Result;
 
+use super::distribution::{Distribution, Storing};
+use super::explain::Row;
 use super::mirrored::distinct;
 use super::{Handle, IntoReplicaCount, Strategy, StrategyKind, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 pub use self::schedule::{PipelinePass, PipelineSchedule, bubble};
 pub use self::stages::{HEAVY, PipelineStages};
@@ -179,6 +184,40 @@ impl PipelineStrategy {
 }
 
 handle!(PipelineStrategy);
+
+/// What it says of itself.
+pub(super) struct Pipeline;
+
+impl Distribution for Pipeline {
+    fn type_name(&self) -> &'static str {
+        "PipelineStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "pipeline"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::ByLayers
+    }
+
+    /// The variables of a module are put on their stages afterwards ([`PipelineStages::assign`]).
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, first) = (strategy.label(), strategy.replicas().first());
+        let home = first.map_or("", |device| device.name.as_str());
+        let why = format!("made in the scope of `{label}`: one copy on {home}, its first stage");
+        Kind::whole(VariableKind::Local, why, vec![0])
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        let settings = strategy.pipeline();
+        settings.map_or_else(String::new, in_words::sentence)
+    }
+
+    fn bytes(&self, strategy: &Strategy) -> Option<Vec<Row>> {
+        Some(in_words::bytes(&strategy.pipeline()?))
+    }
+}
 
 impl Strategy {
     /// The devices of the stages of a pipeline; empty for other strategies.

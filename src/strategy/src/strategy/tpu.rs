@@ -4,10 +4,14 @@
 //! TPU. Keras: `tf.distribute.TPUStrategy`.
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
-use super::{Handle, Settings, Strategy, StrategyKind, cross_device_ops, handle, split};
+use super::distribution::{Distribution, Storing};
+use super::{Handle, Settings, Strategy, StrategyKind, cross_device_ops, explain, handle, split};
 use crate::collective::CrossDeviceOps;
 use crate::device::{DeviceKind, LogicalDevice, cpu};
+use crate::variable::VariableKind;
+use crate::variable::kind::{Kind, Rows};
 
 /// The cores of a TPU v2-8 or v3-8: four chips with two cores each.
 const CORES: usize = 8;
@@ -50,6 +54,39 @@ impl TpuStrategy {
 
 handle!(TpuStrategy);
 cross_device_ops!(TpuStrategy);
+
+/// What it says of itself.
+pub(super) struct Tpu;
+
+impl Distribution for Tpu {
+    fn type_name(&self) -> &'static str {
+        "TpuStrategy"
+    }
+
+    fn name(&self) -> &'static str {
+        "tpu"
+    }
+
+    fn storing(&self) -> Storing {
+        Storing::Copies
+    }
+
+    fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
+        let (label, replicas) = (strategy.label(), strategy.replicas().len());
+        let cores = text::count(replicas, "simulated core");
+        let why = format!("made in the scope of `{label}`: a copy on each of its {cores}");
+        Kind::whole(VariableKind::Mirrored, why, (0..replicas).collect())
+    }
+
+    fn step(&self, strategy: &Strategy) -> String {
+        explain::all_reduced(strategy)
+    }
+
+    fn devices(&self, strategy: &Strategy) -> Option<String> {
+        let cores = text::count(strategy.replicas().len(), "simulated TPU core");
+        Some(format!("{cores}, computed by the CPU"))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -9,11 +9,8 @@ use std::sync::{PoisonError, Weak};
 use stratoscope_diagnostics::UnnamedStrategy;
 use stratoscope_diagnostics::rules::StrategyName;
 
-use super::{
-    AsStrategy, CentralStorageStrategy, MirroredStrategy, ModelParallel,
-    MultiWorkerMirroredStrategy, OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy,
-    REGISTRY, Strategy, TpuStrategy,
-};
+use super::list::strategy_in;
+use super::{REGISTRY, Strategy};
 use crate::origin;
 
 impl Strategy {
@@ -84,26 +81,10 @@ pub fn note_variable(name: &str, value: &dyn Any) {
     }
 }
 
-fn strategy_in(value: &dyn Any) -> Option<Strategy> {
-    fn as_handle<S: AsStrategy + 'static>(value: &dyn Any) -> Option<Strategy> {
-        value.downcast_ref::<S>().map(AsStrategy::strategy)
-    }
-    let handles = [
-        as_handle::<OneDeviceStrategy>,
-        as_handle::<MirroredStrategy>,
-        as_handle::<CentralStorageStrategy>,
-        as_handle::<ParameterServerStrategy>,
-        as_handle::<TpuStrategy>,
-        as_handle::<MultiWorkerMirroredStrategy>,
-        as_handle::<PipelineStrategy>,
-        as_handle::<ModelParallel>,
-    ];
-    handles.iter().find_map(|as_handle| as_handle(value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AsStrategy, MirroredStrategy};
 
     fn two() -> MirroredStrategy {
         MirroredStrategy::logical(2).expect("two logical devices")

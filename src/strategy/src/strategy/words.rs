@@ -2,7 +2,7 @@
 
 use stratoscope_render::text;
 
-use super::{Shard, Strategy, StrategyKind};
+use super::{Shard, Strategy};
 use crate::device::{DeviceKind, LogicalDevice};
 
 impl Strategy {
@@ -27,32 +27,10 @@ impl Strategy {
     }
 
     fn all_devices_in_words(&self) -> String {
-        let (replicas, servers) = (self.0.replicas.as_slice(), self.servers());
-        match self.kind() {
-            StrategyKind::Tpu => {
-                let cores = text::count(replicas.len(), "simulated TPU core");
-                return format!("{cores}, computed by the CPU");
-            }
-            StrategyKind::ParameterServer => {
-                let way = match self.is_asynchronous() {
-                    true => "asynchronous",
-                    false => "synchronous (ours)",
-                };
-                let backend = replicas.first().map_or("", |device| device.backend.title());
-                let workers = text::count(replicas.len(), &format!("logical {backend} worker"));
-                let servers = text::count(servers.len(), "parameter server");
-                return format!("{workers} and {servers}, {way}");
-            }
-            StrategyKind::MultiWorkerMirrored => {
-                let workers = text::count(replicas.len(), "worker process");
-                return format!("{workers}, the first of which is this one");
-            }
-            StrategyKind::OneDevice
-            | StrategyKind::Mirrored
-            | StrategyKind::CentralStorage
-            | StrategyKind::Pipeline
-            | StrategyKind::ModelParallel => {}
+        if let Some(devices) = self.distribution().devices(self) {
+            return devices;
         }
+        let replicas = self.0.replicas.as_slice();
         let Some(first) = replicas.first() else {
             return "no device".to_owned();
         };

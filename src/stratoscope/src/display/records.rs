@@ -1,6 +1,6 @@
 //! Records of a history are shown as one table, also a single one: `history.epochs`, `history.steps[0]`.
 
-use stratoscope_train::{EpochRecord, ExecutionRecord, Records, StepRecord};
+use stratoscope_models::{EpochRecord, ExecutionRecord, Records, StepRecord};
 use stratoscope_wire::MimeBundle;
 
 use super::{IntoBundle, html_and_plain};

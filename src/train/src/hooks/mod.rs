@@ -198,7 +198,7 @@ pub struct Hooks<'a> {
 
 impl Hooks<'_> {
     /// All of them, in the order in which they hear of a moment.
-    pub fn all(&mut self) -> [&mut dyn Hook; 13] {
+    pub(crate) fn all(&mut self) -> [&mut dyn Hook; 13] {
         [
             &mut self.clock.first,
             &mut self.snapshots,

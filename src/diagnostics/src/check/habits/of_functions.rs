@@ -297,7 +297,17 @@ pub(super) const FUNCTION: &[Habit] = &[
         "the layers of `Sequential` are Dense, Dropout, Embedding, Flatten and GlobalAveragePooling1D; others are written as a module of burn",
     ),
     Habit(
-        "WandbCallback(..) | MlflowCallback(..) | CSVLogger(..)",
+        "WandbCallback(..)",
+        "~WandbLogger::new(\"wandb\", \"project\")?",
+        "`WandbLogger` writes an offline run, which `wandb sync` uploads",
+    ),
+    Habit(
+        "MlflowCallback(..)",
+        "~MlflowLogger::new(\"mlruns\", \"project\")?",
+        "`MlflowLogger` writes a run that `mlflow ui` shows",
+    ),
+    Habit(
+        "CSVLogger(..)",
         "~CsvLogger::new(\"log.csv\")?",
         "`CsvLogger` and `TensorBoard` write what was measured to files",
     ),

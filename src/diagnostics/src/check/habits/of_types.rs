@@ -73,7 +73,25 @@ pub(super) const TYPES: &[Module] = &[
         otherwise: "`compile!` has the settings and `fit!` trains, makes the batches and pads them: `fit!(model, data, epochs = 3)?`",
     },
     Module {
-        names: &["WandbCallback", "MlflowCallback", "CSVLogger"],
+        names: &["WandbCallback"],
+        habits: &[Habit(
+            "new(..)",
+            "~WandbLogger::new(\"wandb\", \"project\")?",
+            "`WandbLogger` writes an offline run, which `wandb sync` uploads",
+        )],
+        otherwise: "`WandbLogger::new(\"wandb\", \"project\")?` writes an offline run, which `wandb sync` uploads",
+    },
+    Module {
+        names: &["MlflowCallback"],
+        habits: &[Habit(
+            "new(..)",
+            "~MlflowLogger::new(\"mlruns\", \"project\")?",
+            "`MlflowLogger` writes a run that `mlflow ui` shows",
+        )],
+        otherwise: "`MlflowLogger::new(\"mlruns\", \"project\")?` writes a run that `mlflow ui` shows",
+    },
+    Module {
+        names: &["CSVLogger"],
         habits: &[Habit(
             "new(..)",
             "~CsvLogger::new(\"log.csv\")?",
