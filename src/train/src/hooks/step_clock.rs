@@ -55,9 +55,8 @@ pub struct Spans {
     open: Option<(Activity, Instant)>,
 }
 
-#[cfg(test)]
 impl Spans {
-    /// A timeline of a test; `steps`: with which span each step begins.
+    /// A timeline with these spans, for tests of what is made of one. `steps`: with which span each step begins.
     pub fn planted(all: Vec<Span>, steps: Vec<usize>) -> Self {
         Self {
             all,
