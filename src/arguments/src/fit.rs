@@ -399,6 +399,8 @@ fn nothing_to_train(initial_epoch: u64, epochs: u64) -> Box<Diagnostic> {
 
 #[cfg(test)]
 mod tests {
+    use stratoscope_data::Dataset;
+
     use super::*;
 
     #[test]
