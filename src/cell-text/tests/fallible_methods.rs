@@ -7,12 +7,10 @@ use std::path::{Path, PathBuf};
 use stratoscope_cell_text::rewrite::unhandled::calls::{METHODS, SEARCHES};
 
 /// The crates whose types a cell can name.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 11] = [
     "models",
     "run",
-    "train",
     "arguments",
-    "network",
     "data",
     "evaluation",
     "audit",

@@ -46,6 +46,8 @@ const WRITTEN: &[(&str, &str)] = &[
     ("auto_find_batch_size=True", "batch_size = auto(8)"),
     ("optim=\"sgd\"", "SGD::new(warmup_linear(5e-5, 0.0))"),
     ("report_to=\"tensorboard\"", "TensorBoard::new("),
+    ("report_to=\"wandb\"", "WandbLogger::new("),
+    ("report_to=\"mlflow\"", "MlflowLogger::new("),
     ("disable_tqdm=True", "verbose = false"),
     ("resume_from_checkpoint=\"old\"", "resume_from = \"old\""),
 ];
@@ -56,7 +58,7 @@ const NAMED: &[&str] = &[
     "per_device_eval_batch_size=3",
     "logging_steps=9",
     "logging_dir=\"l\"",
-    "report_to=\"wandb\"",
+    "report_to=\"neptune\"",
     "dataloader_num_workers=3",
     "dataloader_drop_last=True",
     "remove_unused_columns=False",

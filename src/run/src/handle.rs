@@ -247,7 +247,7 @@ impl Run {
     ///
     /// # Errors
     /// SC0521 for a run that is finished, SC0121 in a callback of this run.
-    pub fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         call: &str,
         work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,
@@ -267,7 +267,7 @@ impl Run {
     ///
     /// # Errors
     /// SC0121 in a callback of this run.
-    pub fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         call: &str,
         read: impl FnOnce(&ModelState, &RunState<'static>) -> Result<T>,

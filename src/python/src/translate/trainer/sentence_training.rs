@@ -113,6 +113,7 @@ impl Translator<'_> {
                 ),
             }
         }
+        call.see_all();
         Ok((
             String::new(),
             Thing::Part(Box::new(Part::SentenceLoss(rust))),
