@@ -12,6 +12,7 @@ use stratoscope_strategy::{Origin, Replicas, Strategy, default_device, scope};
 
 use crate::state::ModelState;
 use stratoscope_arguments::StrategyChoice;
+use stratoscope_arguments::context::mixed_precision::Policy;
 use stratoscope_network::{AnyNetwork, Input, check_slices, check_stages};
 use stratoscope_step::gradients::ByHand;
 use stratoscope_step::{StepState, gathered_in_parts};
@@ -107,7 +108,7 @@ impl ModelState {
         check_stages(strategy.as_ref(), &network, &*self.files)?;
         check_slices(strategy.as_ref(), &network, &*self.files)?;
         let replicas = placed(network, strategy, origin)?;
-        self.step.policy.works_on(replicas.computing())?;
+        Policy::check_devices(self.step.policy, replicas.computing())?;
         self.step.replicas = gathered_in_parts(replicas);
         let compiled = self.compiled.as_ref();
         let is_local = compiled.is_some_and(|compiled| compiled.sync_every > 1);

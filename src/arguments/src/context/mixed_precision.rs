@@ -64,19 +64,19 @@ impl Policy {
     ///
     /// # Errors
     /// SC0714 for a GPU that does not have them.
-    pub fn works_on(self, devices: &[LogicalDevice]) -> Result<()> {
+    pub fn check_devices(policy: Self, devices: &[LogicalDevice]) -> Result<()> {
         let has = |policy: Self, device: &LogicalDevice| match policy.precision().half() {
             // The CPU backend computes with both.
             Some(half) if device.backend != BackendKind::Flex => device.burn.supports_dtype(half),
             _ => true,
         };
-        let Some(device) = devices.iter().find(|device| !has(self, device)) else {
+        let Some(device) = devices.iter().find(|device| !has(policy, device)) else {
             return Ok(());
         };
         let others = Self::ALL.into_iter().skip(1);
         let instead = others.into_iter().find(|&other| has(other, device));
         let rule = PolicyNotOnDevice {
-            policy: self.name().to_owned(),
+            policy: policy.name().to_owned(),
             device: device.name.clone(),
             instead: instead.map(|other| other.name().to_owned()),
         };

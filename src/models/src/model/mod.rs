@@ -86,7 +86,7 @@ impl Model {
         check_stages(strategy.as_ref(), &network, &*files)?;
         check_slices(strategy.as_ref(), &network, &*files)?;
         let replicas = Replicas::place(network, &names, origin)?;
-        policy.works_on(replicas.computing())?;
+        Policy::check_devices(policy, replicas.computing())?;
         let state = ModelState {
             made,
             step: StepState::new(replicas, policy),

@@ -49,13 +49,13 @@ fn of_a_list(slip: &Slip) -> Option<Answer> {
         crate::Place::Span(span) => Some(span),
         _ => None,
     });
-    let edits = places.filter_map(|at| {
+    let mut edits = places.filter_map(|at| {
         let inside = slip.text(at).strip_prefix('{')?.strip_suffix('}')?;
         let is_place = !inside.contains(['{', '}', '?', ' ']);
         let colon = if inside.contains(':') { "" } else { ":" };
         is_place.then(|| edit(at.start, at.end, format!("{{{inside}{colon}?}}")))
     });
-    let edit = edits.last()?;
+    let edit = edits.next_back()?;
     Some(
         Answer::of(vec![edit])
             .why("a list has no text of its own: `{:?}` shows its elements, `{:.2?}` rounds them"),
