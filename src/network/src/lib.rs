@@ -392,7 +392,7 @@ impl dyn Files {
     /// The same, to be changed.
     ///
     /// # Panics
-    /// As [`Self::of`].
+    /// As `of`.
     pub fn of_mut<F: Files>(&mut self) -> &mut F {
         let files: &mut dyn Any = self;
         let files = files.downcast_mut();

@@ -26,7 +26,7 @@ use stratoscope_train::run_state::RunState;
 use stratoscope_train::state::{ModelState, SharedModel};
 
 impl Run {
-    /// A second run that stands where this one stands, on a model of its own ([`Run::model`]). Both go on by themselves;
+    /// A second run that stands where this one stands, on a model of its own (`Run::model`). Both go on by themselves;
     /// changes to one are none to the other. Callbacks and checkpoints stay with this run.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A run of `fit!` or `start!`. Start reading at [`training_loop`], which is the loop and nothing else, then
+//! A run of `fit!` or `start!`. Start reading at `training_loop`, which is the loop and nothing else, then
 //! [`loop_state`], what it works on, `driving`, how it is entered and left, and [`hooks`], what happens beside it.
 //!
 //! `state` is a model's whole state behind its lock, `building` makes the variables of a model that was made without

@@ -1,5 +1,5 @@
 //! What the training loop works on: the model's state, the run, and where the call that drives it is to end. The loop
-//! ([`training_loop`](super::training_loop)) says in which order things happen, the functions here what they do to the run.
+//! (`training_loop`) says in which order things happen, the functions here what they do to the run.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! The memory that a run needs, computed before its first batch.
 //!
 //! Weights, gradients and moments are exact: the shapes are known. What a step needs beside them follows from what the
-//! operations keep for the backward pass ([`Files::step_memory`]); `examples/memory.rs` compares it with what is
+//! operations keep for the backward pass (`Files::step_memory`); `examples/memory.rs` compares it with what is
 //! allocated. Nothing is allocated here. Too little memory is a warning, since what is free changes.
 
 use std::collections::HashMap;

@@ -111,7 +111,8 @@ fn built(model: &ModelRequest) -> Outcome<Box<dyn Hosted>> {
             let (host, make) = made.functions();
             // SAFETY: `Model::made_by` has put such a function there, and the library that has it is that of the chief.
             let host = unsafe { std::mem::transmute::<*const (), Host>(host) };
-            host(make, made.width, (strategy, model.policy), &device)
+            // SAFETY: `Model::made_by` puts this function of a network beside the one that makes it.
+            unsafe { host(make, made.width, (strategy, model.policy), &device) }
         }
         sequential::FAMILY => {
             let layers = Layers::of_blueprint(blueprint, &device);

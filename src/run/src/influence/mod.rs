@@ -2,7 +2,7 @@
 //!
 //! For a handful of rows the answer is exact: the steps are made once more with the weight 0 for the row, from the nearest snapshot before
 //! the row was first used, and loss and probability of the text are compared with those of the run. All batches, masks and rates stay what
-//! they were. Which rows are worth that, [`tracin`] estimates for all of them.
+//! they were. Which rows are worth that, `tracin` estimates for all of them.
 //!
 //! What a run is put aside and replayed with is [`hindsight`](super::hindsight)'s.
 

@@ -33,7 +33,7 @@ impl Prepared {
     /// data, where it had none of its own, and with what one output decides between.
     ///
     /// # Errors
-    /// What is wrong with the data, as [`super::splits`].
+    /// What is wrong with the data, as `super::splits`.
     pub fn of(
         files: &dyn Files,
         head: &HeadWritten,

@@ -31,19 +31,22 @@ pub trait Hosted {
 
 /// [`host`] for some network: what a worker calls without knowing its type.
 pub type Host =
-    fn(*const (), Option<usize>, (Strategy, Policy), &Device) -> Outcome<Box<dyn Hosted>>;
+    unsafe fn(*const (), Option<usize>, (Strategy, Policy), &Device) -> Outcome<Box<dyn Hosted>>;
 
 /// The copy of a network that a function makes, built for rows of `width` numbers where it was in the chief.
 ///
 /// # Errors
 /// As [`Replica::new`].
-pub fn host<N: Network>(
+///
+/// # Safety
+/// `make` is a `fn(&Device) -> N`.
+pub unsafe fn host<N: Network>(
     make: *const (),
     width: Option<usize>,
     (strategy, policy): (Strategy, Policy),
     device: &Device,
 ) -> Outcome<Box<dyn Hosted>> {
-    // SAFETY: `Model::made_by` puts this function of N beside a `fn(&Device) -> N`.
+    // SAFETY: the caller's.
     let make = unsafe { std::mem::transmute::<*const (), fn(&Device) -> N>(make) };
     let network = make(device);
     let network = match width {

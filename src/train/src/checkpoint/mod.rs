@@ -1,8 +1,8 @@
 //! Checkpoints of a run on disk: `fit!(…, checkpoint = "folder", every = 50, keep_last = 3)` writes them,
 //! `resume_from = "folder"` goes on from the newest complete one, in another process, to the same bits on the CPU.
 //!
-//! [`folder`] adds a checkpoint so that it is complete or absent whenever the process is killed; [`format`] says what
-//! its files are; [`tensors`] and [`convert`] translate a [`Snapshot`] to them and back; [`made_with`] is what must be
+//! `folder` adds a checkpoint so that it is complete or absent whenever the process is killed; [`format`] says what
+//! its files are; `tensors` and `convert` translate a [`Snapshot`] to them and back; [`made_with`] is what must be
 //! the same for the run to go on. Nothing that is read is believed before it is checked: sizes, checksums, names, types
 //! and shapes.
 

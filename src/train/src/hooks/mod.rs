@@ -1,27 +1,27 @@
-//! What happens in a run beside the arithmetic of its loop. Each [`Hook`] is a file with its own state; the loop
-//! ([`training_loop`](super::training_loop)) calls all of them at the same moments, in the order of [`Hooks::all`], and none of
+//! What happens in a run beside the arithmetic of its loop. Each `Hook` is a file with its own state; the loop
+//! (`training_loop`) calls all of them at the same moments, in the order of `Hooks::all`, and none of
 //! them calls another.
 //!
 //! | hook | what it does |
 //! | --- | --- |
 //! | [`Snapshots`] | holds snapshots in memory, to which `rewind` turns back |
-//! | [`KeptCheckpoints`] | writes the weights of epochs, and complete checkpoints of the run |
-//! | [`StepUndo`] | puts everything back where a step is not made, and counts for the metrics where it is |
-//! | [`RecentSteps`] | keeps the numbers of the latest steps |
+//! | `KeptCheckpoints` | writes the weights of epochs, and complete checkpoints of the run |
+//! | `StepUndo` | puts everything back where a step is not made, and counts for the metrics where it is |
+//! | `RecentSteps` | keeps the numbers of the latest steps |
 //! | [`Breakpoints`] | stops the run before a step |
-//! | [`MemoryLimits`] | compares the declared memory of devices with what a batch needs |
-//! | [`LiveTable`] | shows where the run is, and does what its buttons ask |
-//! | [`OutputChecks`] | reports outputs and predictions that cannot be right |
-//! | [`DataMapLog`] | keeps what each training pass says of each example |
+//! | `MemoryLimits` | compares the declared memory of devices with what a batch needs |
+//! | `LiveTable` | shows where the run is, and does what its buttons ask |
+//! | `OutputChecks` | reports outputs and predictions that cannot be right |
+//! | `DataMapLog` | keeps what each training pass says of each example |
 //! | [`Callbacks`] | the user's own |
-//! | [`Unfreezing`] | trains one more layer from epoch to epoch |
+//! | `Unfreezing` | trains one more layer from epoch to epoch |
 //! | [`StepClock`] | notes what the loop does when, while a profile is made: the first and the last of all hooks |
 //!
 //! What a hook needs between two moments is in its own fields. What a run that is turned back must find again is in
 //! [`Progress`](super::progress::Progress), since snapshots and checkpoints hold that. The exchange between replicas and
 //! workers is a part of the arithmetic and no hook: see `step::exchange`.
 //!
-//! To add a hook: its file here, a field of [`Hooks`], and its place in [`Hooks::all`].
+//! To add a hook: its file here, a field of [`Hooks`], and its place in `Hooks::all`.
 
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;

@@ -24,7 +24,7 @@ const MAX_RECORDS: usize = 1000;
 pub enum Done {
     /// This answer.
     Answered(Answer),
-    /// It moves, and [`RunState::moved`] records that.
+    /// It moves, and `RunState::moved` records that.
     Moves(Move),
 }
 

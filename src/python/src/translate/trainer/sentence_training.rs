@@ -12,8 +12,11 @@ use super::in_order;
 use super::part::Part;
 use crate::model::{Call, Kind, Value};
 
-/// Losses that have another name here, and the number that they take: its name there, its default, its name here.
-const LOSSES: &[(&str, &str, Option<(&str, &str, &str)>)] = &[
+/// A number that a loss takes: its name there, its default, its name here.
+type Number = (&'static str, &'static str, &'static str);
+
+/// Losses that have another name here, and their number.
+const LOSSES: &[(&str, &str, Option<Number>)] = &[
     ("CosineSimilarityLoss", "MeanSquaredError", None),
     (
         "MultipleNegativesRankingLoss",
@@ -149,7 +152,7 @@ impl Translator<'_> {
         if elements.is_empty() || !elements.iter().all(is_example) {
             return None;
         }
-        Some(self.examples_given(&elements.to_vec()))
+        Some(self.examples_given(elements))
     }
 
     fn examples_given(&mut self, elements: &[Value]) -> Result<Pipeline, Why> {
