@@ -88,7 +88,7 @@ class Notebook:
             self.kernel.execute(f"%reset {name}")
         cell = self.kernel.execute(code)
         # Strategies stay alive, also those of a cell that fails after them; the next page has its own.
-        made = re.findall(r"^ *let (\w+) = \w*Strategy::|^ *let (first|second) = ", code, re.MULTILINE)
+        made = re.findall(r"^ *let (\w+) = \w*(?:Strategy|Parallel)::|^ *let (first|second) = ", code, re.MULTILINE)
         dropped = re.findall(r"\bdrop\((\w+)\)", code)
         made = [name for names in made for name in names if name and name not in dropped]
         self.left = made

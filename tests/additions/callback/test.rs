@@ -1,7 +1,7 @@
 //! `BatchLossLogger` in a run: the mean loss of the batches of an epoch is the loss of the epoch.
 
-use stratoscope_data::make_regression;
 use stratoscope_arguments::callbacks::BatchLossLogger;
+use stratoscope_data::make_regression;
 use stratoscope_models::{CompileArgs, Dense, FitArgs, MeanSquaredError, SGD, Sequential};
 
 #[test]
