@@ -1,4 +1,4 @@
-//! Integers of any type as arguments.
+//! Arguments that are whole numbers of any type.
 
 pub use stratoscope_diagnostics::count::Count;
 
