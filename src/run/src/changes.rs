@@ -66,9 +66,7 @@ impl Run {
     pub(crate) fn edited(&self, change: Change) -> Result<Edit> {
         self.with("edit", |lease, run| run.edit(lease, change))
     }
-}
 
-impl Run {
     /// Sets the rate of every dropout from the coming step on: 0 switches dropout off, and a network without dropout gets it.
     /// Adapters without dropout stay without.
     ///
@@ -90,9 +88,7 @@ impl Run {
             run.edit(lease, change)
         })
     }
-}
 
-impl Run {
     /// Sets the examples of a batch, from the coming optimizer step on; with accumulation, of a micro-batch. The epoch
     /// goes on where it stands: each example has its turn once. A schedule over the run goes on where it is and ends with
     /// the last step.

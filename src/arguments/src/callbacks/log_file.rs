@@ -1,4 +1,4 @@
-//! A file that a callback writes: a failure ends the log, not the run, and is said once.
+//! A file that a callback writes: a failure ends the log, not the run, and is said once. And the values that logs hold.
 
 use std::fs::File;
 use std::io;
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_diagnostics::rules::WriteFailed;
 use stratoscope_diagnostics::{Diagnostic, Result, Rule, Severity};
+
+use stratoscope_report::history::{ExecutionRecord, Measured};
 
 use crate::context::RunContext;
 use crate::context::warnings::notice;
@@ -64,6 +66,25 @@ fn failed(path: &Path, error: &io::Error) -> WriteFailed {
         path: path.display().to_string(),
         reason: error.to_string(),
     }
+}
+
+/// The values of an execution, by these names of loss, rate and norm.
+pub(super) fn of_an_execution(execution: &ExecutionRecord, names: [&str; 3]) -> Vec<(String, f64)> {
+    let [loss, rate, norm] = names;
+    let always = [(loss, execution.loss), (rate, execution.learning_rate)];
+    let values = always.into_iter();
+    let values = values.chain(execution.gradient_norm.map(|value| (norm, value)));
+    values
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Loss and metrics of an epoch or of its validation. Their names follow `prefix`.
+pub(super) fn of_an_epoch(prefix: &str, loss: f64, metrics: &[Measured]) -> Vec<(String, f64)> {
+    let metrics = metrics.iter();
+    let metrics = metrics.filter_map(|it| Some((format!("{prefix}{}", it.name), it.value?)));
+    let loss = (format!("{prefix}loss"), loss);
+    [loss].into_iter().chain(metrics).collect()
 }
 
 #[cfg(test)]

@@ -13,11 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use stratoscope_diagnostics::Result;
 
+use super::log_file::{of_an_epoch, of_an_execution};
 use super::{Callback, Flow, LogFile};
 use crate::context::alert::{Alert, AlertKind};
 use crate::context::events::FitStarted;
 use stratoscope_diagnostics::problem;
-use stratoscope_report::history::{EpochRecord, ExecutionRecord, History, Measured};
+use stratoscope_report::history::{EpochRecord, ExecutionRecord, History};
 
 /// Writes loss, rate and gradient norm of each execution, and loss and metrics of each epoch and of its validation, as a run of
 /// MLflow: `MlflowLogger::new("mlruns", "sections")?`, then `mlflow ui` in the folder that contains `mlruns`. The values of
@@ -252,13 +253,6 @@ impl RunFolder {
     }
 }
 
-fn of_an_epoch(prefix: &str, loss: f64, metrics: &[Measured]) -> Vec<(String, f64)> {
-    let metrics = metrics.iter();
-    let metrics = metrics.filter_map(|it| Some((format!("{prefix}{}", it.name), it.value?)));
-    let loss = (format!("{prefix}loss"), loss);
-    [loss].into_iter().chain(metrics).collect()
-}
-
 impl Callback for MlflowLogger {
     fn listens_to_batches(&self) -> bool {
         true
@@ -269,12 +263,7 @@ impl Callback for MlflowLogger {
     }
 
     fn on_batch_end(&mut self, execution: &ExecutionRecord) -> Flow {
-        let mut values = vec![
-            ("batch_loss".to_owned(), execution.loss),
-            ("learning_rate".to_owned(), execution.learning_rate),
-        ];
-        let norm = execution.gradient_norm;
-        values.extend(norm.map(|norm| ("gradient_norm".to_owned(), norm)));
+        let values = of_an_execution(execution, ["batch_loss", "learning_rate", "gradient_norm"]);
         self.log(execution.step, values);
         Flow::Continue
     }

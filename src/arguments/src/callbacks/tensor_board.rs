@@ -11,9 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use stratoscope_diagnostics::Result;
 
+use super::log_file::{of_an_epoch, of_an_execution};
 use super::protobuf::{Crc, Message};
 use super::{Callback, Flow, LogFile};
-use stratoscope_report::history::{EpochRecord, ExecutionRecord, Measured};
+use stratoscope_report::history::{EpochRecord, ExecutionRecord};
 
 /// Writes loss, learning rate and gradient norm of each execution, and loss and metrics of each epoch and of the validation
 /// after it, into the folders `train` and `validation` of a folder: `tensorboard --logdir logs`.
@@ -87,35 +88,26 @@ fn scalars(file: &mut LogFile, step: u64, values: &[(String, f64)]) {
     file.write(|file| file.write_all(&record(&event.0)));
 }
 
-fn of_an_epoch(loss: f64, metrics: &[Measured]) -> Vec<(String, f64)> {
-    let metrics = metrics.iter();
-    let metrics = metrics.filter_map(|it| Some((format!("epoch_{}", it.name), it.value?)));
-    let loss = ("epoch_loss".to_owned(), loss);
-    [loss].into_iter().chain(metrics).collect()
-}
-
 impl Callback for TensorBoard {
     fn listens_to_batches(&self) -> bool {
         true
     }
 
     fn on_batch_end(&mut self, execution: &ExecutionRecord) -> Flow {
-        let mut values = vec![
-            ("batch_loss".to_owned(), execution.loss),
-            ("batch_learning_rate".to_owned(), execution.learning_rate),
-        ];
-        let norm = execution.gradient_norm;
-        values.extend(norm.map(|norm| ("batch_gradient_norm".to_owned(), norm)));
+        let values = of_an_execution(
+            execution,
+            ["batch_loss", "batch_learning_rate", "batch_gradient_norm"],
+        );
         scalars(&mut self.train, execution.step, &values);
         Flow::Continue
     }
 
     fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
-        let mut values = of_an_epoch(epoch.loss, &epoch.metrics);
+        let mut values = of_an_epoch("epoch_", epoch.loss, &epoch.metrics);
         values.push(("epoch_learning_rate".to_owned(), epoch.learning_rate));
         scalars(&mut self.train, epoch.epoch, &values);
         if let Some(validation) = &epoch.validation {
-            let values = of_an_epoch(validation.loss, &validation.metrics);
+            let values = of_an_epoch("epoch_", validation.loss, &validation.metrics);
             scalars(&mut self.validation, epoch.epoch, &values);
         }
         Flow::Continue

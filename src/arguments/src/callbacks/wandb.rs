@@ -13,8 +13,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stratoscope_diagnostics::Result;
 use stratoscope_diagnostics::problem;
 use stratoscope_render::units::civil;
-use stratoscope_report::history::{EpochRecord, ExecutionRecord, History, Measured};
+use stratoscope_report::history::{EpochRecord, ExecutionRecord, History};
 
+use super::log_file::{of_an_epoch, of_an_execution};
 use super::protobuf::{Crc, Message};
 use super::{Callback, Flow, LogFile};
 use crate::context::alert::{Alert, AlertKind};
@@ -289,13 +290,6 @@ fn framed(written: usize, mut data: &[u8]) -> Vec<u8> {
     }
 }
 
-fn of_an_epoch(part: &str, loss: f64, metrics: &[Measured]) -> Vec<(String, f64)> {
-    let metrics = metrics.iter();
-    let metrics = metrics.filter_map(|it| Some((format!("{part}/{}", it.name), it.value?)));
-    let loss = (format!("{part}/loss"), loss);
-    [loss].into_iter().chain(metrics).collect()
-}
-
 impl Callback for WandbLogger {
     fn listens_to_batches(&self) -> bool {
         true
@@ -311,12 +305,7 @@ impl Callback for WandbLogger {
 
     fn on_batch_end(&mut self, execution: &ExecutionRecord) -> Flow {
         self.flush();
-        let mut values = vec![
-            ("batch/loss".to_owned(), execution.loss),
-            ("learning_rate".to_owned(), execution.learning_rate),
-        ];
-        let norm = execution.gradient_norm;
-        values.extend(norm.map(|norm| ("gradient_norm".to_owned(), norm)));
+        let values = of_an_execution(execution, ["batch/loss", "learning_rate", "gradient_norm"]);
         self.waiting = Some((execution.step, values));
         Flow::Continue
     }
@@ -324,9 +313,9 @@ impl Callback for WandbLogger {
     fn on_epoch_end(&mut self, epoch: &EpochRecord) -> Flow {
         if let Some((_, values)) = &mut self.waiting {
             values.push(("epoch".to_owned(), epoch.epoch as f64 + 1.0));
-            values.extend(of_an_epoch("train", epoch.loss, &epoch.metrics));
+            values.extend(of_an_epoch("train/", epoch.loss, &epoch.metrics));
             if let Some(validation) = &epoch.validation {
-                values.extend(of_an_epoch("val", validation.loss, &validation.metrics));
+                values.extend(of_an_epoch("val/", validation.loss, &validation.metrics));
             }
         }
         self.flush();
