@@ -9,6 +9,7 @@ use crate::config::BertConfig;
 use crate::mode::Mode;
 use crate::parallel;
 use crate::parameters::Parameters;
+use crate::relative::RelativePositions;
 use crate::self_attention::SelfAttention;
 use crate::self_output::SelfOutput;
 use crate::taps;
@@ -37,13 +38,14 @@ impl Attention {
         &self,
         hidden_states: Tensor<3>,
         attention_mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
         mode: Mode,
     ) -> Tensor<3> {
         if let Some(mixed) = parallel::attention(self, &hidden_states, &attention_mask, mode) {
             return taps::within("output", || self.output.added(mixed, hidden_states, mode));
         }
         let attended = taps::within("self", || {
-            (self.self_attention).forward(hidden_states.clone(), attention_mask, mode)
+            (self.self_attention).forward(hidden_states.clone(), attention_mask, relative, mode)
         });
         taps::within("output", || {
             self.output.forward(attended, hidden_states, mode)

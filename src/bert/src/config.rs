@@ -14,9 +14,11 @@ use crate::problem;
 
 mod modern;
 mod read;
+mod relative;
 mod write;
 
 pub use modern::{LayerAttention, ModernConfig, Pooling};
+pub use relative::{DistanceVectors, Relative};
 
 /// A configuration that describes a BERT this crate can compute.
 ///
@@ -70,6 +72,9 @@ pub struct BertConfig {
     /// What the model has beside these fields, where it is a ModernBERT.
     #[serde(default)]
     pub modern: Option<ModernConfig>,
+    /// How its attention depends on the distance of two tokens, where it is an MPNet or a DeBERTa.
+    #[serde(default)]
+    pub relative: Option<Relative>,
     /// The adapters of the network. `config.json` has nothing of them; the file of the adapters has.
     #[serde(default)]
     pub lora: Option<LoraConfig>,
@@ -237,6 +242,11 @@ impl BertConfig {
     /// them. Source: Radford et al. 2019, section 2.3.
     pub(crate) fn deviation_of_sums(&self) -> f64 {
         self.initializer_range / (2.0 * self.num_hidden_layers as f64).sqrt()
+    }
+
+    /// Whether the embeddings add vectors for positions and segments to those of the words.
+    pub(crate) fn has_positions(&self) -> bool {
+        !matches!(self.family, Family::ModernBert | Family::Deberta)
     }
 
     /// E, the length of the vectors in the tables of embeddings.

@@ -1,7 +1,7 @@
 //! The sum of word, position and segment vectors, normalized. Checkpoint keys `bert.embeddings.*`.
 //! Source: Devlin et al. 2019, section 3 and figure 2; google-research/bert@eedf571 `modeling.py`,
 //! `embedding_lookup` and `embedding_postprocessor`.
-//! ModernBERT has a vector for the word only: positions are in its attention.
+//! ModernBERT and DeBERTa have a vector for the word only: positions are in their attention.
 //! Dimensions: B sequences, S positions, E = embedding_width, which is H = hidden_size but for ELECTRA's small models.
 
 use burn::module::Module;
@@ -23,9 +23,9 @@ use crate::taps;
 pub struct Embeddings {
     /// [vocab_size, E]; the padding token's vector is not trained through the lookup.
     pub word_embeddings: EmbeddingTable,
-    /// [max_position_embeddings, E]; positions are learned, not computed. None in ModernBERT.
+    /// [max_position_embeddings, E]; positions are learned, not computed. None in ModernBERT and DeBERTa.
     pub position_embeddings: Option<EmbeddingTable>,
-    /// [type_vocab_size, E]. None in ModernBERT.
+    /// [type_vocab_size, E]. None in ModernBERT and DeBERTa.
     pub token_type_embeddings: Option<EmbeddingTable>,
     /// Over E; key `LayerNorm`.
     pub layer_norm: LayerNorm,
@@ -42,13 +42,17 @@ impl Embeddings {
             EmbeddingTable::new(&mut inside, entries, width, padding_index)
         };
         let word_embeddings = table("word_embeddings", config.vocab_size, config.pad_token_id);
-        if config.modern.is_some() {
+        if !config.has_positions() {
             let mut inside = parameters.enter("LayerNorm");
+            let eps = config.layer_norm_eps;
             return Self {
                 word_embeddings,
                 position_embeddings: None,
                 token_type_embeddings: None,
-                layer_norm: LayerNorm::without_bias(&mut inside, width, config.layer_norm_eps),
+                layer_norm: match config.modern {
+                    Some(_) => LayerNorm::without_bias(&mut inside, width, eps),
+                    None => LayerNorm::new(&mut inside, width, eps),
+                },
                 hidden_dropout_prob: config.hidden_dropout_prob,
             };
         }

@@ -13,6 +13,7 @@ use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::pre_norm::PreNormLayer;
 use crate::recompute;
+use crate::relative::RelativePositions;
 use crate::taps;
 
 /// Rows that [`Encoder::first`] computes at least: a product of fewer would take another kernel of the processor, which adds
@@ -24,6 +25,8 @@ const FEWEST_ROWS: usize = 32;
 pub struct Encoder {
     /// The layers, from the embeddings upwards.
     pub layer: Vec<EncoderLayer>,
+    /// What all layers look distances up in: MPNet's and DeBERTa's.
+    pub relative: Option<RelativePositions>,
 }
 
 /// A layer by where it normalizes. The variant is no part of the keys below it.
@@ -31,7 +34,7 @@ pub struct Encoder {
 #[allow(clippy::large_enum_variant)]
 #[derive(Module, Debug)]
 pub enum EncoderLayer {
-    /// BERT's: after each residual connection.
+    /// BERT's, MPNet's and DeBERTa's: after each residual connection.
     PostNorm(Layer),
     /// ModernBERT's: before each half.
     PreNorm(PreNormLayer),
@@ -53,19 +56,17 @@ impl EncoderLayer {
         }
     }
 
-    /// How many attention heads it has, where several devices can compute them in slices: ModernBERT's cannot be.
-    pub fn heads_in_slices(&self) -> Option<usize> {
-        match self {
-            Self::PostNorm(layer) => Some(layer.attention.self_attention.heads()),
-            Self::PreNorm(_) => None,
-        }
-    }
-
     /// # Shapes
     /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, S, H]
-    pub fn forward(&self, hidden_states: Tensor<3>, mask: Tensor<2>, mode: Mode) -> Tensor<3> {
+    pub fn forward(
+        &self,
+        hidden_states: Tensor<3>,
+        mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
+        mode: Mode,
+    ) -> Tensor<3> {
         match self {
-            Self::PostNorm(layer) => layer.forward(hidden_states, mask, mode),
+            Self::PostNorm(layer) => layer.forward(hidden_states, mask, relative, mode),
             Self::PreNorm(layer) => layer.forward(hidden_states, mask, mode),
         }
     }
@@ -74,22 +75,40 @@ impl EncoderLayer {
     ///
     /// # Shapes
     /// hidden_states [B, S, H], mask [B, S] with 1 = token → [B, P, H]
-    fn first(&self, hidden_states: Tensor<3>, mask: Tensor<2>, positions: usize) -> Tensor<3> {
+    fn first(
+        &self,
+        hidden_states: Tensor<3>,
+        mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
+        positions: usize,
+    ) -> Tensor<3> {
         match self {
-            Self::PostNorm(layer) => layer.first(hidden_states, mask, positions),
+            Self::PostNorm(layer) => layer.first(hidden_states, mask, relative, positions),
             Self::PreNorm(layer) => layer.first(hidden_states, mask, positions),
         }
     }
 }
 
 impl Encoder {
+    /// How many attention heads a layer has, where several devices can compute them in slices: those of ModernBERT cannot be, and
+    /// those that look distances up in a table.
+    pub fn heads_in_slices(&self) -> Option<usize> {
+        match self.layer.first()? {
+            EncoderLayer::PostNorm(layer) if self.relative.is_none() => {
+                Some(layer.attention.self_attention.heads())
+            }
+            _ => None,
+        }
+    }
+
     /// Takes the parameters under `encoder`.
     pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let mut layers = parameters.enter("layer");
         let layer = (0..config.num_hidden_layers)
             .map(|index| EncoderLayer::new(&mut layers.enter(&index.to_string()), config, index))
             .collect();
-        Self { layer }
+        let relative = RelativePositions::new(parameters, config);
+        Self { layer, relative }
     }
 
     /// The output of every layer, the last one last. Keeping them costs no copy: a tensor is a
@@ -123,14 +142,14 @@ impl Encoder {
         let mask = attention_mask.inner();
         for index in layers {
             let mask = mask.clone();
-            hidden_states = recompute::part(
-                &self.layer[index],
-                hidden_states,
-                move |layer: &EncoderLayer, x| {
-                    let forward = || layer.forward(x, mask.clone(), mode);
-                    taps::within("layer", || taps::within_layer(index, forward))
-                },
-            );
+            // The table's gradient is the sum of those of all layers.
+            let part = (self.layer[index].clone(), self.relative.clone());
+            let forward = move |part: &(EncoderLayer, Option<RelativePositions>), x| {
+                let (layer, relative) = part;
+                let forward = || layer.forward(x, mask.clone(), relative.as_ref(), mode);
+                taps::within("layer", || taps::within_layer(index, forward))
+            };
+            hidden_states = recompute::part(&part, hidden_states, forward);
             outputs.push(hidden_states.clone());
         }
         outputs
@@ -146,11 +165,13 @@ impl Encoder {
         let [batch, sequence, _] = embedded.dims();
         let positions = FEWEST_ROWS.div_ceil(batch.max(1)).min(sequence);
         let mut hidden_states = embedded;
+        let relative = self.relative.as_ref();
         if let Some((last, before)) = self.layer.split_last() {
             for layer in before {
-                hidden_states = layer.forward(hidden_states, attention_mask.clone(), Mode::Eval);
+                let mask = attention_mask.clone();
+                hidden_states = layer.forward(hidden_states, mask, relative, Mode::Eval);
             }
-            hidden_states = last.first(hidden_states, attention_mask, positions);
+            hidden_states = last.first(hidden_states, attention_mask, relative, positions);
         }
         hidden_states
     }

@@ -1,6 +1,6 @@
 //! Models whose weights BERT's layers can hold: what they call BERT's fields and tensors, and where they differ. Source:
-//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py`, `modeling_modernbert.py` and the
-//! configurations beside them.
+//! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py`, `modeling_modernbert.py`, v5.24.0,
+//! `modeling_mpnet.py`, `modeling_deberta_v2.py`, and the configurations beside them.
 
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,12 @@ pub enum Family {
     /// Warner et al. 2024: rotated positions, local and global attention, no biases, no segments
     /// ([`PreNormLayer`](crate::pre_norm::PreNormLayer)). The Ettin encoders are such models.
     ModernBert,
+    /// Song et al. 2020: RoBERTa's positions and heads, and numbers for distances in the scores of attention.
+    MpNet,
+    /// He et al. 2021: DeBERTa-v2 and -v3: no vectors for positions, but for distances
+    /// ([`RelativePositions`](crate::relative::RelativePositions)); no segments; the first token's vector goes through a dense
+    /// layer and GELU.
+    Deberta,
 }
 
 /// The layers of DistilBERT: BERT's path below a layer, and its own.
@@ -48,6 +54,28 @@ const MODERNBERT_LAYER: [(&str, &str); 6] = [
     ("intermediate.dense.", "mlp.Wi."),
     ("output.dense.", "mlp.Wo."),
 ];
+
+/// The attention of MPNet: BERT's path below a layer, and its own. The rest of a layer is called as BERT's.
+const MPNET_LAYER: [(&str, &str); 5] = [
+    ("attention.self.query.", "attention.attn.q."),
+    ("attention.self.key.", "attention.attn.k."),
+    ("attention.self.value.", "attention.attn.v."),
+    ("attention.output.dense.", "attention.attn.o."),
+    ("attention.output.LayerNorm.", "attention.LayerNorm."),
+];
+
+/// The attention of DeBERTa, as that of MPNet.
+const DEBERTA_LAYER: [(&str, &str); 3] = [
+    ("attention.self.query.", "attention.self.query_proj."),
+    ("attention.self.key.", "attention.self.key_proj."),
+    ("attention.self.value.", "attention.self.value_proj."),
+];
+
+/// The path with its beginning in the words of the family; `None` where none of the names begins it.
+fn renamed(path: &str, names: &[(&str, &str)]) -> Option<String> {
+    let mut names = names.iter();
+    names.find_map(|(ours, own)| path.strip_prefix(ours).map(|part| format!("{own}{part}")))
+}
 
 /// The head of a masked language model: BERT's path, DistilBERT's, RoBERTa's, that of ELECTRA's generator, ModernBERT's.
 const PREDICTIONS: [[&str; 5]; 3] = [
@@ -76,7 +104,7 @@ const PREDICTIONS: [[&str; 5]; 3] = [
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Bert,
         Self::DistilBert,
         Self::Roberta,
@@ -84,6 +112,8 @@ impl Family {
         Self::Camembert,
         Self::Electra,
         Self::ModernBert,
+        Self::MpNet,
+        Self::Deberta,
     ];
 
     /// What `model_type` says in `config.json`.
@@ -96,6 +126,8 @@ impl Family {
             Self::Camembert => "camembert",
             Self::Electra => "electra",
             Self::ModernBert => "modernbert",
+            Self::MpNet => "mpnet",
+            Self::Deberta => "deberta-v2",
         }
     }
 
@@ -109,6 +141,8 @@ impl Family {
             Self::Camembert => "Camembert",
             Self::Electra => "Electra",
             Self::ModernBert => "ModernBert",
+            Self::MpNet => "MPNet",
+            Self::Deberta => "DebertaV2",
         }
     }
 
@@ -118,9 +152,12 @@ impl Family {
         format!("{}{task}", self.class_prefix())
     }
 
-    /// Whether it is RoBERTa in any language.
-    fn is_roberta(self) -> bool {
-        matches!(self, Self::Roberta | Self::XlmRoberta | Self::Camembert)
+    /// Whether positions are counted and heads are made as in RoBERTa, which is so in any language and in MPNet.
+    fn is_like_roberta(self) -> bool {
+        matches!(
+            self,
+            Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::MpNet
+        )
     }
 
     /// The name of a tensor of a masked language model's head.
@@ -130,9 +167,9 @@ impl Family {
             .find_map(|[bert, distilbert, roberta, electra, modernbert]| {
                 let part = of_bert.strip_prefix(bert)?;
                 let own = match self {
-                    Self::Bert => bert,
+                    Self::Bert | Self::Deberta => bert,
                     Self::DistilBert => distilbert,
-                    Self::Roberta | Self::XlmRoberta | Self::Camembert => roberta,
+                    Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::MpNet => roberta,
                     Self::Electra => electra,
                     Self::ModernBert => modernbert,
                 };
@@ -157,6 +194,8 @@ impl Family {
             (Self::ModernBert, "attention_probs_dropout_prob") => Some("attention_dropout"),
             (Self::ModernBert, "layer_norm_eps") => Some("norm_eps"),
             (Self::ModernBert, "type_vocab_size") => None,
+            (Self::MpNet | Self::Deberta, "type_vocab_size") => None,
+            (Self::Deberta, "classifier_dropout") => Some("cls_dropout"),
             (Self::Electra, "embedding_size") => Some("embedding_size"),
             (_, "embedding_size") => None,
             _ => Some(of_bert),
@@ -177,6 +216,12 @@ impl Family {
             (Self::ModernBert, "intermediate_size") => 1152,
             (Self::ModernBert, "max_position_embeddings") => 8192,
             (Self::ModernBert, "type_vocab_size") => 1,
+            (Self::MpNet, "vocab_size") => 30_527,
+            (Self::Deberta, "vocab_size") => 128_100,
+            (Self::Deberta, "hidden_size") => 1536,
+            (Self::Deberta, "num_hidden_layers" | "num_attention_heads") => 24,
+            (Self::Deberta, "intermediate_size") => 6144,
+            (Self::MpNet | Self::Deberta, "type_vocab_size") => 1,
             (_, "vocab_size") => 30_522,
             (_, "num_hidden_layers" | "num_attention_heads") => 12,
             (_, "intermediate_size") => 3072,
@@ -191,7 +236,7 @@ impl Family {
     pub(crate) fn default_pad(self) -> usize {
         match self {
             Self::ModernBert => 50_283,
-            family => usize::from(family.is_roberta()),
+            family => usize::from(family.is_like_roberta()),
         }
     }
 
@@ -207,13 +252,14 @@ impl Family {
     pub(crate) fn default_eps(self) -> f64 {
         match self {
             Self::ModernBert => 1e-5,
+            Self::Deberta => 1e-7,
             _ => 1e-12,
         }
     }
 
     /// The number of the first position: the entries of the table before it are not used.
     pub(crate) fn first_position(self, pad: Option<usize>) -> usize {
-        match self.is_roberta() {
+        match self.is_like_roberta() {
             true => pad.unwrap_or(1) + 1,
             false => 0,
         }
@@ -221,7 +267,7 @@ impl Family {
 
     /// Whether segment types are learned; else their vectors are zero and stay so.
     pub(crate) fn has_types(self) -> bool {
-        self != Self::DistilBert
+        !matches!(self, Self::DistilBert | Self::MpNet)
     }
 
     /// What the names of the body's tensors begin with.
@@ -232,6 +278,8 @@ impl Family {
             Self::Roberta | Self::XlmRoberta | Self::Camembert => "roberta.",
             Self::Electra => "electra.",
             Self::ModernBert => "model.",
+            Self::MpNet => "mpnet.",
+            Self::Deberta => "deberta.",
         }
     }
 
@@ -260,14 +308,12 @@ impl Family {
                     return Some(format!("distilbert.{body}"));
                 };
                 let (layer, path) = layers.split_once('.')?;
-                let mut renamed = DISTILBERT_LAYER.iter();
-                let path = renamed.find_map(|(bert, own)| {
-                    path.strip_prefix(bert).map(|part| format!("{own}{part}"))
-                })?;
+                let path = renamed(path, &DISTILBERT_LAYER)?;
                 Some(format!("distilbert.transformer.layer.{layer}.{path}"))
             }
             Self::ModernBert => self.of_modernbert(of_bert),
-            Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::Electra => {
+            Self::Deberta => self.of_deberta(of_bert),
+            _ => {
                 // The head is two layers; BERT's pooler does what the first does.
                 let is_classifier = architecture == "BertForSequenceClassification";
                 let head = |prefix: &str, layer: &str| {
@@ -283,7 +329,7 @@ impl Family {
                         let part = body.strip_prefix("pooler.dense.")?;
                         Some(format!("sequence_summary.summary.{part}"))
                     }
-                    Some(body) => Some(format!("{}{body}", self.prefix())),
+                    Some(body) => self.of_body(body),
                     None if is_classifier => {
                         head("classifier.", "out_proj").or_else(|| Some(of_bert.to_owned()))
                     }
@@ -293,12 +339,51 @@ impl Family {
         }
     }
 
+    /// Its name of a tensor of the body, of a family whose body is made as BERT's.
+    fn of_body(self, body: &str) -> Option<String> {
+        let prefix = self.prefix();
+        let (layer, relative): (&[_], &[_]) = match self {
+            Self::MpNet => {
+                let table = (
+                    "encoder.relative.table.",
+                    "encoder.relative_attention_bias.",
+                );
+                (&MPNET_LAYER, &[table])
+            }
+            Self::Deberta => {
+                let table = ("encoder.relative.table.", "encoder.rel_embeddings.");
+                let norm = ("encoder.relative.LayerNorm.", "encoder.LayerNorm.");
+                (&DEBERTA_LAYER, &[table, norm])
+            }
+            _ => (&[], &[]),
+        };
+        if !self.has_types() && body.starts_with("embeddings.token_type_embeddings.") {
+            return None;
+        }
+        if let Some((number, path)) = body
+            .strip_prefix("encoder.layer.")
+            .and_then(|layers| layers.split_once('.'))
+        {
+            let path = renamed(path, layer).unwrap_or_else(|| path.to_owned());
+            return Some(format!("{prefix}encoder.layer.{number}.{path}"));
+        }
+        let body = renamed(body, relative).unwrap_or_else(|| body.to_owned());
+        Some(format!("{prefix}{body}"))
+    }
+
+    /// DeBERTa's name of one of our tensors. Its pooler is no part of the body.
+    fn of_deberta(self, ours: &str) -> Option<String> {
+        let Some(body) = ours.strip_prefix("bert.") else {
+            return Some(ours.to_owned());
+        };
+        if body.starts_with("pooler.") {
+            return Some(body.to_owned());
+        }
+        self.of_body(body)
+    }
+
     /// ModernBERT's name of one of our tensors.
     fn of_modernbert(self, ours: &str) -> Option<String> {
-        let renamed = |path: &str, names: &[(&str, &str)]| {
-            let mut names = names.iter();
-            names.find_map(|(ours, own)| path.strip_prefix(ours).map(|part| format!("{own}{part}")))
-        };
         let Some(body) = ours.strip_prefix("bert.") else {
             let names = [
                 ("head.LayerNorm.", "head.norm."),
@@ -332,7 +417,7 @@ impl Family {
     pub(crate) fn pooled(self, dense: Tensor<3>) -> Tensor<3> {
         match self {
             Self::DistilBert => activation::relu(dense),
-            Self::Electra | Self::ModernBert => activation::gelu(dense),
+            Self::Electra | Self::ModernBert | Self::Deberta => activation::gelu(dense),
             _ => activation::tanh(dense),
         }
     }
@@ -431,6 +516,42 @@ mod tests {
                 tagger,
                 "head.dense.weight",
                 Some("head.dense.weight"),
+            ),
+            (
+                Family::MpNet,
+                classifier,
+                "bert.pooler.dense.weight",
+                Some("classifier.dense.weight"),
+            ),
+            (
+                Family::MpNet,
+                tagger,
+                "bert.encoder.relative.table.weight",
+                Some("mpnet.encoder.relative_attention_bias.weight"),
+            ),
+            (
+                Family::MpNet,
+                tagger,
+                "bert.encoder.layer.1.attention.output.LayerNorm.bias",
+                Some("mpnet.encoder.layer.1.attention.LayerNorm.bias"),
+            ),
+            (
+                Family::Deberta,
+                classifier,
+                "bert.pooler.dense.weight",
+                Some("pooler.dense.weight"),
+            ),
+            (
+                Family::Deberta,
+                tagger,
+                "bert.encoder.relative.LayerNorm.bias",
+                Some("deberta.encoder.LayerNorm.bias"),
+            ),
+            (
+                Family::Deberta,
+                tagger,
+                "bert.encoder.layer.1.attention.self.key.bias",
+                Some("deberta.encoder.layer.1.attention.self.key_proj.bias"),
             ),
             (
                 Family::ModernBert,

@@ -12,6 +12,7 @@ use crate::mode::Mode;
 use crate::output::Output;
 use crate::parallel;
 use crate::parameters::Parameters;
+use crate::relative::RelativePositions;
 use crate::taps;
 
 /// Attention, then the feed-forward part. Each adds its input (a residual connection) and normalizes the sum.
@@ -41,10 +42,11 @@ impl Layer {
         &self,
         hidden_states: Tensor<3>,
         attention_mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
         mode: Mode,
     ) -> Tensor<3> {
         let attended = taps::within("attention", || {
-            (self.attention).forward(hidden_states, attention_mask, mode)
+            (self.attention).forward(hidden_states, attention_mask, relative, mode)
         });
         if let Some(narrowed) = parallel::feed_forward(self, &attended) {
             return taps::within("output", || self.output.added(narrowed, attended, mode));
@@ -63,6 +65,7 @@ impl Layer {
         &self,
         hidden_states: Tensor<3>,
         attention_mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
         positions: usize,
     ) -> Tensor<3> {
         let first = |x: Tensor<3>| x.narrow(1, 0, positions);
@@ -70,7 +73,8 @@ impl Layer {
             self_attention,
             output,
         } = &self.attention;
-        let attended = self_attention.forward(hidden_states.clone(), attention_mask, Mode::Eval);
+        let input = hidden_states.clone();
+        let attended = self_attention.forward(input, attention_mask, relative, Mode::Eval);
         let attended = output.forward(first(attended), first(hidden_states), Mode::Eval);
         let widened = self.intermediate.forward(attended.clone(), Mode::Eval);
         self.output.forward(widened, attended, Mode::Eval)

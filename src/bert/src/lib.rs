@@ -59,6 +59,7 @@ pub mod parallel;
 pub mod pooler;
 pub mod pre_norm;
 pub mod question_answerer;
+pub mod relative;
 pub mod self_attention;
 pub mod self_output;
 pub mod sentence_encoder;

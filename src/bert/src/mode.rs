@@ -50,6 +50,8 @@ pub enum DropoutSite {
     AttentionOutput(usize),
     /// On what the feed-forward part of an encoder layer adds to its input.
     FeedForward(usize),
+    /// On the vectors of distances, in an encoder layer of DeBERTa.
+    Distances(usize),
     /// On the pooled output, before a head.
     Head,
     /// A layer of a list of layers, which has no other places.
@@ -69,6 +71,7 @@ impl DropoutSite {
             Self::AttentionOutput(layer) => 3 + 3 * layer as u32,
             Self::FeedForward(layer) => 4 + 3 * layer as u32,
             // Beyond the last layer that a configuration can have.
+            Self::Distances(layer) => (1 << 15) + layer as u32,
             Self::Adapter(number) => (1 << 16) + number as u32,
         }
     }
@@ -112,6 +115,7 @@ mod tests {
             sites.push(DropoutSite::AttentionProbabilities(layer));
             sites.push(DropoutSite::AttentionOutput(layer));
             sites.push(DropoutSite::FeedForward(layer));
+            sites.push(DropoutSite::Distances(layer));
         }
         let numbers: HashSet<u32> = sites.iter().map(|site| site.number()).collect();
         assert_eq!(numbers.len(), sites.len());

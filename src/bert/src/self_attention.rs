@@ -13,6 +13,7 @@ use crate::linear::Linear;
 use crate::mode::{DropoutSite, Mode};
 use crate::ops;
 use crate::parameters::Parameters;
+use crate::relative::{Projected, RelativePositions};
 use crate::taps;
 
 /// Every position attends to every token of its sequence.
@@ -70,8 +71,12 @@ impl SelfAttention {
         &self,
         hidden_states: Tensor<3>,
         attention_mask: Tensor<2>,
+        relative: Option<&RelativePositions>,
         mode: Mode,
     ) -> Tensor<3> {
+        if let Some(relative) = relative {
+            return self.by_distance(hidden_states, attention_mask, relative, mode);
+        }
         // `ops::self_attention` projects, splits the heads, scales by 1/√D, masks with a large negative number
         // (with −∞, a sequence of padding only would become NaN), and applies dropout to the probabilities after
         // the softmax.
@@ -92,6 +97,40 @@ impl SelfAttention {
         }
         let layers = layers.map(Linear::weight_and_bias);
         let attended = ops::self_attention(hidden_states, layers, heads, attention_mask, dropout);
+        taps::output_of_heads(heads, attended)
+    }
+
+    /// Attention whose scores depend on the distance of query and key, too.
+    fn by_distance(
+        &self,
+        hidden_states: Tensor<3>,
+        mask: Tensor<2>,
+        relative: &RelativePositions,
+        mode: Mode,
+    ) -> Tensor<3> {
+        let heads = self.num_attention_heads;
+        let project = |name: &str, layer: &Linear| {
+            let projected = || layer.forward(hidden_states.clone(), mode);
+            let projected = taps::within(name, projected);
+            taps::inside(name, || projected.clone());
+            projected
+        };
+        let (query, key) = (project("query", &self.query), project("key", &self.key));
+        let value = project("value", &self.value);
+        let of = |layer, values| Projected { layer, values };
+        let both = [of(&self.query, &query), of(&self.key, &key)];
+        let scores = ops::Scores {
+            scale: relative.scale(query.dims()[2] / heads),
+            added: taps::within("relative", || {
+                relative.scores(both, heads, self.layer, mode)
+            }),
+        };
+        taps::inside("probabilities", || {
+            let (query, key) = (query.clone(), key.clone());
+            ops::probabilities_of(query, key, heads, mask.clone(), scores.clone())
+        });
+        let tensors = [query, key, value];
+        let attended = ops::biased_attention(tensors, heads, mask, scores, self.dropout(mode));
         taps::output_of_heads(heads, attended)
     }
 

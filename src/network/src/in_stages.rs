@@ -7,6 +7,7 @@ use stratoscope_diagnostics::rules::NetworkNotInStages;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Strategy;
 
+use super::bert::BertFiles;
 use super::{AnyNetwork, Files};
 
 /// What a network makes of its last layer's output, [B, S, H]: its outputs, [B, C].
@@ -36,6 +37,10 @@ pub fn check_stages(
         return Ok(());
     }
     let model = files.model_name().to_owned();
+    let has_table = |files: &BertFiles| files.config.relative.is_some();
+    if files.get::<BertFiles>().is_some_and(has_table) {
+        return Err(NetworkNotInStages::SharedTable { model }.error());
+    }
     match network.in_stages() {
         InStages::Chain => Ok(()),
         InStages::TiedDecoder => Err(NetworkNotInStages::TiedDecoder { model }.error()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::{Diagnostic, Result};
 
-use super::{BertConfig, LARGEST_COUNT, MOST_LABELS, ModernConfig};
+use super::{BertConfig, LARGEST_COUNT, MOST_LABELS, ModernConfig, Relative};
 use crate::family::Family;
 use crate::problem;
 
@@ -68,6 +68,7 @@ impl BertConfig {
             architectures: strings(file.get("architectures")),
             family,
             modern,
+            relative: Relative::of(&fields, family)?,
             lora: None,
             file,
             unused_positions: Arc::default(),

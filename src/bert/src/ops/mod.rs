@@ -17,6 +17,7 @@ mod key;
 mod portable;
 mod precision;
 mod probe;
+mod relative;
 mod rotary;
 mod stop;
 
@@ -28,6 +29,7 @@ use burn::tensor::{DType, Int, Tensor};
 
 pub use key::{DropoutKey, Heads};
 pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
+pub use relative::{Scores, biased_attention, by_distance, probabilities_of, products_of_heads};
 pub use rotary::{local_attention, rotary};
 pub use stop::Stop;
 pub use stratoscope_gpu::Lookup;

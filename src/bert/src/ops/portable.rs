@@ -7,6 +7,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, module};
 
 use super::key::{Heads, MIX_A, MIX_B, Mask, SPREAD};
+use super::relative::Scores;
 use super::rotary::Angles;
 use crate::operation;
 
@@ -141,8 +142,18 @@ pub(super) fn local_attention(
     mask: (Tensor<2>, Option<usize>),
     dropped: Option<Mask>,
 ) -> Tensor<3> {
-    let [batch, sequence, hidden] = query.dims();
     let probabilities = attention_probabilities(query, key, heads, mask);
+    mixed(probabilities, value, heads, dropped)
+}
+
+/// The values of each head in the shares that probabilities [B, N, S, S] say, side by side.
+pub(super) fn mixed(
+    probabilities: Tensor<4>,
+    value: Tensor<3>,
+    heads: usize,
+    dropped: Option<Mask>,
+) -> Tensor<3> {
+    let [batch, sequence, hidden] = value.dims();
     let probabilities = match dropped {
         Some(dropped) => dropout(probabilities, dropped),
         None => probabilities,
@@ -151,6 +162,39 @@ pub(super) fn local_attention(
     operation!("product with the values", [probabilities, value], {
         let mixed = probabilities.matmul(split(value, heads));
         mixed.swap_dims(1, 2).reshape([batch, sequence, hidden])
+    })
+}
+
+/// The products of all vectors of `x` with all of `with`, head by head. One sequence of `with` is that of all.
+///
+/// # Shapes
+/// x [B, S, H], with [B or 1, P, H] → [B, N, S, P]
+pub(super) fn products_of_heads(x: Tensor<3>, with: Tensor<3>, heads: usize) -> Tensor<4> {
+    operation!("product of queries and keys", [x, with], {
+        split(x, heads).matmul(split(with, heads).swap_dims(2, 3))
+    })
+}
+
+/// Of the numbers [B, N, S, P] of each query or key the one in the row of the distance, [B, N, S, S].
+pub(super) fn by_distance(numbers: Tensor<4>, rows: &[usize], of_keys: bool) -> Tensor<4> {
+    let [batch, heads, sequence, _] = numbers.dims();
+    // The distance of a query behind a key, from 1 − S on.
+    let row = |query: usize, key: usize| rows[query + sequence - 1 - key] as i64;
+    let places = (0..sequence).flat_map(|own| {
+        (0..sequence).map(move |other| match of_keys {
+            true => row(other, own),
+            false => row(own, other),
+        })
+    });
+    let places = TensorData::new(places.collect(), [1, 1, sequence, sequence]);
+    let places = Tensor::<4, Int>::from_data(places, &numbers.device());
+    let places = places.expand([batch, heads, sequence, sequence]);
+    operation!("by distance", [numbers], {
+        let picked = numbers.gather(3, places);
+        match of_keys {
+            true => picked.swap_dims(2, 3),
+            false => picked,
+        }
     })
 }
 
@@ -165,16 +209,28 @@ pub(super) fn attention_probabilities(
     query: Tensor<3>,
     key: Tensor<3>,
     heads: usize,
-    (mask, window): (Tensor<2>, Option<usize>),
+    mask: (Tensor<2>, Option<usize>),
 ) -> Tensor<4> {
-    let [batch, sequence, hidden] = query.dims();
-    let size = hidden / heads;
-    let scale = 1.0 / (size as f64).sqrt();
-    // [B, N, S, S]
-    let scores = operation!("product of queries and keys", [query, key], {
-        split(query, heads).matmul(split(key, heads).swap_dims(2, 3))
-    });
+    let scale = 1.0 / ((query.dims()[2] / heads) as f64).sqrt();
+    let scores = Scores { scale, added: None };
+    probabilities_of(query, key, heads, mask, scores)
+}
+
+/// The probabilities of scores that are not only products of queries and keys.
+pub(super) fn probabilities_of(
+    query: Tensor<3>,
+    key: Tensor<3>,
+    heads: usize,
+    (mask, window): (Tensor<2>, Option<usize>),
+    Scores { scale, added }: Scores,
+) -> Tensor<4> {
+    let [batch, sequence, _] = query.dims();
+    let scores = products_of_heads(query, key, heads); // [B, N, S, S]
     let scores = operation!("scale", [scores], scores * scale);
+    let scores = match added {
+        Some(added) => operation!("add by distance", [scores, added], scores + added),
+        None => scores,
+    };
     let lowest = match scores.dtype() {
         DType::F16 => MASKED_SCORE_F16,
         _ => MASKED_SCORE,

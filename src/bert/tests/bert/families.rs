@@ -267,6 +267,27 @@ fn modernbert_chooses() {
     });
 }
 
+#[test]
+fn mpnet_and_deberta_have_every_head() {
+    for family in ["mpnet", "deberta"] {
+        check::<SequenceClassifier>(family, false, |network, batch| {
+            as_f64(network.forward(batch, Mode::Eval).into_data())
+        });
+        check::<MaskedLm>(&format!("{family}-masked"), true, first_tokens);
+        check::<TokenClassifier>(&format!("{family}-tokens"), true, |network, batch| {
+            as_f64(network.forward(batch, Mode::Eval).into_data())
+        });
+        check::<QuestionAnswerer>(&format!("{family}-questions"), true, |network, batch| {
+            let logits = network.forward(batch, Mode::Eval).swap_dims(1, 2);
+            as_f64(logits.into_data())
+        });
+        check::<MultipleChoice>(&format!("{family}-choice"), false, |network, batch| {
+            let [choices, _] = batch.input_ids.dims();
+            as_f64(network.forward(batch, choices, Mode::Eval).into_data())
+        });
+    }
+}
+
 /// Another head on the discriminator's body, whose own head is listed as not used; and what is saved is an ELECTRA.
 #[test]
 fn the_discriminator_of_electra_gets_a_head() {
@@ -326,6 +347,8 @@ fn a_body_gets_another_head() {
         "camembert",
         "electra",
         "modernbert",
+        "mpnet",
+        "deberta",
     ] {
         let folder = parity("families").join(name);
         let options = LoadOptions::new().num_labels(5);

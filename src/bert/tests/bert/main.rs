@@ -11,6 +11,7 @@ mod minilm;
 mod modern;
 mod parity;
 mod pytorch;
+mod relative;
 mod saving;
 mod sources;
 mod taps;

@@ -29,16 +29,16 @@ const TRAIN: Mode = Mode::Train {
     replica: 0,
 };
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     parity("families").join(name)
 }
 
-fn loaded<N: BertNetwork>(name: &str, device: &Device) -> checkpoint::LoadedNetwork<N> {
+pub(crate) fn loaded<N: BertNetwork>(name: &str, device: &Device) -> checkpoint::LoadedNetwork<N> {
     let options = LoadOptions::new();
     checkpoint::load_network_as(&folder(name), &options, device).expect("the fixture loads")
 }
 
-fn batch(case: &Case, device: &Device) -> BatchTensors {
+pub(crate) fn batch(case: &Case, device: &Device) -> BatchTensors {
     let shape = case.shape("input.input_ids");
     let shape = [shape[0], shape[1]];
     let ids = case.values("input.input_ids").iter().map(|&id| id as i64);
@@ -51,7 +51,7 @@ fn batch(case: &Case, device: &Device) -> BatchTensors {
 }
 
 /// Compares [B, S, H] at the tokens: at padding, where no token looks, transformers computes something else.
-fn compare_tokens(name: &str, found: Tensor<3>, case: &Case) {
+pub(crate) fn compare_tokens(name: &str, found: Tensor<3>, case: &Case) {
     let [_, _, width] = found.dims();
     assert_eq!(found.dims(), case.shape(name), "{name}");
     let mask = case.values("input.attention_mask");
@@ -67,7 +67,12 @@ fn compare_tokens(name: &str, found: Tensor<3>, case: &Case) {
 }
 
 /// Compares the gradient of every parameter by its name in the file.
-fn compare_gradients<N: BertNetwork>(network: &N, gradients: &GradientsParams, case: &Case) {
+pub(crate) fn compare_gradients<N: BertNetwork>(
+    network: &N,
+    gradients: &GradientsParams,
+    case: &Case,
+    in_file: impl Fn(&str) -> String,
+) {
     let mut compared = 0;
     for parameter in named_parameters(network) {
         let name = format!("grad.{}", in_file(&parameter.name));
@@ -79,8 +84,10 @@ fn compare_gradients<N: BertNetwork>(network: &N, gradients: &GradientsParams, c
             largest <= GRADIENT.max(1e-5 * peak),
             "{name}: {largest:e} of {peak:e}"
         );
+        // The bias of keys has no influence where scores are products of queries and keys: what is there is rounding.
+        let is_zero = parameter.name.ends_with("key.bias") && peak < 1e-7;
         assert!(
-            largest <= GRADIENT_OF_PEAK * peak,
+            is_zero || largest <= GRADIENT_OF_PEAK * peak,
             "{name}: {largest:e} of {peak:e}"
         );
         compared += 1;
@@ -143,7 +150,7 @@ fn check_classifier(device: &Device) {
         let (largest, _) = difference(&as_f64(data), case.values(name));
         assert!(largest <= FORWARD, "{name}: {largest:e}");
     }
-    compare_gradients(&network, &gradients, &case);
+    compare_gradients(&network, &gradients, &case, in_file);
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn the_masked_language_model_has_the_gradients_of_transformers() {
         let (largest, _) = difference(&as_f64(data), case.values(name));
         assert!(largest <= FORWARD, "{name}: {largest:e}");
     }
-    compare_gradients(&network, &gradients, &case);
+    compare_gradients(&network, &gradients, &case, in_file);
 }
 
 /// The first token's path through the last layer, segments one after the other, and layers that are computed again have the

@@ -17,6 +17,11 @@ pub enum NetworkNotInStages {
         /// What users call the model.
         model: String,
     },
+    /// All its layers read a table of distances.
+    SharedTable {
+        /// What users call the model.
+        model: String,
+    },
     /// Two stages have the same variable.
     Tied {
         /// Its name at its second place.
@@ -33,8 +38,9 @@ impl Rule for NetworkNotInStages {
         severity: Severity::Error,
         stage: Stage::Data,
         finds: "A model that a `PipelineStrategy` cannot divide: one that is no chain of embeddings, encoder layers and a head \
-                (a `Sequential`, a custom network), or one whose first and last stage need the same variable. \
-                `BertForMaskedLM` is of the second kind: its decoder is the table of word embeddings.",
+                (a `Sequential`, a custom network), or one of which two stages need the same variable. \
+                `BertForMaskedLM` is of the second kind, since its decoder is the table of word embeddings, and so are MPNet and \
+                DeBERTa, whose layers all read one table of distances.",
         why: "A stage computes its layers from the output of the stage before, and each variable lives on one stage. A variable of \
               two stages would need a copy on both, and a sum of its gradients at each step.",
         bad: "scope!(pipeline, {\n    \
@@ -64,6 +70,11 @@ impl Rule for NetworkNotInStages {
             Self::TiedDecoder { model } => (
                 format!("`{model}` needs its word embeddings on the first and on the last stage"),
                 "its decoder is the table of word embeddings",
+                "each variable lives on one stage, with its gradient and its moments".to_owned(),
+            ),
+            Self::SharedTable { model } => (
+                format!("all layers of `{model}` read one table of distances, which each stage would need"),
+                "an MPNet or a DeBERTa, made under a pipeline",
                 "each variable lives on one stage, with its gradient and its moments".to_owned(),
             ),
             Self::Tied { variable, stages } => (

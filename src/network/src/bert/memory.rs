@@ -26,6 +26,7 @@
 //! In float16 on GPUs what products read takes half, normalized rows and probabilities do not.
 
 use stratoscope_bert::BertConfig;
+use stratoscope_bert::config::Relative;
 
 use crate::StepShape;
 use stratoscope_report::memory_plan::StepMemory;
@@ -51,6 +52,8 @@ struct Sizes {
     adapters: u64,
     /// Whether it is a ModernBERT.
     is_modern: bool,
+    /// Numbers that each head keeps of a score, where scores depend on distances and are computed by burn's operations.
+    of_a_score: u64,
 }
 
 impl Sizes {
@@ -67,13 +70,18 @@ impl Sizes {
             drops: config.attention_probs_dropout_prob > 0.0,
             adapters: of_adapters(config),
             is_modern: config.modern.is_some(),
+            of_a_score: match config.relative {
+                None => 0,
+                Some(Relative::Scores) => 4,
+                Some(Relative::Vectors(_)) => 8,
+            },
         }
     }
 
     /// What is kept of a layer for a token, its input included.
     fn of_a_layer(&self) -> u64 {
         let (hidden, wide) = (self.hidden, self.intermediate);
-        let adapters = self.kept(self.adapters);
+        let adapters = self.kept(self.adapters) + self.of_a_score * self.heads * self.length;
         if self.is_modern {
             let of_heads = match self.on_cpu {
                 true => 2 * self.heads,

@@ -49,7 +49,7 @@ macro_rules! of_a_checkpoint {
         }
 
         fn attention_heads(&self) -> Option<usize> {
-            self.bert.encoder.layer.first()?.heads_in_slices()
+            self.bert.encoder.heads_in_slices()
         }
     };
 }

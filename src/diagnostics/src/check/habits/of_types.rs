@@ -17,14 +17,16 @@ pub(super) const TYPES: &[Module] = &[
             "DistilBertForSequenceClassification",
             "RobertaForSequenceClassification",
             "ModernBertForSequenceClassification",
+            "MPNetForSequenceClassification",
+            "DebertaV2ForSequenceClassification",
         ],
         habits: &[Habit(
             "from_pretrained(_, _)",
             "BertForSequenceClassification::from_pretrained({0}, {1})?",
-            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT, ELECTRA and ModernBERT",
+            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT, ELECTRA, ModernBERT, MPNet and DeBERTa",
         )],
         otherwise: "`BertForSequenceClassification::from_pretrained(name, labels)?` reads BERT, DistilBERT, RoBERTa, CamemBERT, \
-                    ELECTRA and ModernBERT",
+                    ELECTRA, ModernBERT, MPNet and DeBERTa",
     },
     Module {
         names: &[

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use stratoscope_bert::names::named_values;
 use stratoscope_bert::{
-    BertConfig, BertNetwork, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
+    BertConfig, BertNetwork, Family, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
     SequenceClassifier, TokenClassifier, lora,
 };
 use stratoscope_diagnostics::rules::{
@@ -148,8 +148,11 @@ fn graph_of(
     };
     // Its layers are not translated.
     let of_checkpoint = files.get::<BertFiles>();
-    if of_checkpoint.is_some_and(|files| files.config.modern.is_some()) {
-        return Err(unknown("ModernBERT"));
+    match of_checkpoint.map(|files| files.config.family) {
+        Some(Family::ModernBert) => return Err(unknown("ModernBERT")),
+        Some(Family::MpNet) => return Err(unknown("MPNet")),
+        Some(Family::Deberta) => return Err(unknown("DeBERTa")),
+        _ => {}
     }
     of_bert::<SequenceClassifier>(network, files, weights)
         .or_else(|| of_bert::<TokenClassifier>(network, files, weights))

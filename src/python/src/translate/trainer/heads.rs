@@ -19,6 +19,8 @@ const FAMILIES: &[&str] = &[
     "Camembert",
     "Electra",
     "ModernBert",
+    "MPNet",
+    "DebertaV2",
 ];
 
 /// The heads by the end of their classes' names.
