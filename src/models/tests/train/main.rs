@@ -47,6 +47,7 @@ mod profile;
 mod question_answering;
 mod rate_finder;
 mod recompute;
+mod relative;
 mod requested;
 mod rewinding;
 mod run_breakpoints;

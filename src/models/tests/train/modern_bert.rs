@@ -16,8 +16,8 @@ use tempfile::TempDir;
 use crate::support::{assert_near, cross_entropy, fixtures, heard, load, plain_args, weights};
 use crate::why_operations::with_tensor;
 
-/// A copy of a tiny ModernBERT with this rate for each of its dropouts.
-fn tiny(name: &str, dropout: f64) -> TempDir {
+/// A copy of a tiny model of another family; of a ModernBERT with this rate for each of its dropouts.
+pub(crate) fn tiny(name: &str, dropout: f64) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     for file in [
         "config.json",
@@ -37,7 +37,7 @@ fn tiny(name: &str, dropout: f64) -> TempDir {
 }
 
 /// The texts of the fixture, more tokens than a window has, a class each.
-fn texts() -> Dataset {
+pub(crate) fn texts() -> Dataset {
     let [first, second, third] = [
         "a mail server",
         "A chess game for two players – and naïve signs: 漢",
@@ -46,7 +46,7 @@ fn texts() -> Dataset {
     Dataset::from_labelled([(first, 0), (second, 1), (third, 2)])
 }
 
-fn many() -> Dataset {
+pub(crate) fn many() -> Dataset {
     let parts = [
         "mail",
         "server for news",
@@ -59,12 +59,12 @@ fn many() -> Dataset {
     }))
 }
 
-fn fit() -> FitArgs<'static> {
+pub(crate) fn fit() -> FitArgs<'static> {
     FitArgs::new().max_length(24).seed(5).verbose(false)
 }
 
 /// Losses and norms to the bit.
-fn trace(history: &History) -> Vec<(u64, Option<u64>)> {
+pub(crate) fn trace(history: &History) -> Vec<(u64, Option<u64>)> {
     let executions = history.executions.iter();
     executions
         .map(|it| (it.loss.to_bits(), it.gradient_norm.map(f64::to_bits)))
