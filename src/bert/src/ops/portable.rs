@@ -227,6 +227,7 @@ pub(super) fn probabilities_of(
     let [batch, sequence, _] = query.dims();
     let scores = products_of_heads(query, key, heads); // [B, N, S, S]
     let scores = operation!("scale", [scores], scores * scale);
+    let is_biased = added.is_some();
     let scores = match added {
         Some(added) => operation!("add by distance", [scores, added], scores + added),
         None => scores,
@@ -242,7 +243,16 @@ pub(super) fn probabilities_of(
         None => hidden,
     };
     let scores = operation!("mask", [scores], scores.mask_fill(hidden, lowest));
-    operation!("softmax", [scores], softmax(scores, 3))
+    if !is_biased {
+        return operation!("softmax", [scores], softmax(scores, 3));
+    }
+    // The CPU backend's own softmax adds in another order than the one with gradients: the bits would depend on whether there
+    // are some.
+    operation!("softmax", [scores], {
+        let largest = scores.clone().detach().max_dim(3);
+        let powers = (scores - largest).exp();
+        powers.clone() / powers.sum_dim(3)
+    })
 }
 
 /// Which positions (columns) are farther from each position (rows) than the window reaches, [1, 1, S, S].

@@ -78,6 +78,11 @@ pub(crate) fn compare_gradients<N: BertNetwork>(
         let name = format!("grad.{}", in_file(&parameter.name));
         let data = gradient(network, gradients, &parameter.name);
         let data = data.unwrap_or_else(|| panic!("{name}: no gradient"));
+        // Without segments there is a table of one vector of zeros, which stays so.
+        if !case.names().any(|it| it == name) && name.contains("token_type_embeddings") {
+            assert!(as_f64(data).iter().all(|it| *it == 0.0), "{name}");
+            continue;
+        }
         // A table of positions in the file begins with rows that no position has, and their gradient is zero.
         let unused = case.values(&name).len() - data.num_elements();
         let (unused, expected) = case.values(&name).split_at(unused);
