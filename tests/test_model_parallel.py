@@ -38,10 +38,36 @@ println!("{}", (a - b).abs() <= 1e-5 * b);""")
     assert all(len(line) <= 100 for line in explained.splitlines()), explained
 
 
+def test_the_rows_of_a_mesh_are_replicas(kernel, tiny):
+    kernel.run("""let train = debian_sections()?.0.take(16);
+let mesh = DeviceMesh::logical([2, 2], ["batch", "model"])?;
+let rows = ModelParallel::over(&mesh)?;
+let copies = MirroredStrategy::logical(2)?;""")
+    kernel.run(build(tiny, "rows", "meshed"))
+    kernel.run(build(tiny, "copies", "mirrored"))
+    for history, name in [("of_mesh", "meshed"), ("of_copies", "mirrored")]:
+        kernel.run(f"let {history} = fit!({name}, train, epochs = 1, batch_size = 8, max_length = 16, seed = 3)?;")
+    ran = kernel.run("""let (a, b) = (of_mesh.epochs[0].loss, of_copies.epochs[0].loss);
+println!("{}", (a - b).abs() <= 1e-6 * b);""")
+    assert ran.stream().strip() == "true", ran.stream()
+    (bundle,) = [it for it in kernel.run("placement(&meshed);").bundles if PLACEMENT in it]
+    check_static_html(bundle["text/html"])
+    plain = bundle["text/plain"]
+    assert "in slices on 2 devices of each" in " ".join(plain.split()), plain
+    assert "replica 1, slice 1" in bundle["text/html"]
+    rows = {row["name"]: row for row in bundle[PLACEMENT]["variables"]}
+    query = next(row for name, row in rows.items() if name.endswith("0.attention.self.query.weight"))
+    half = query["shape"][0] // 2
+    assert query["rows"] == [[0, half], [half, 2 * half]] * 2
+    explained = kernel.run("rows.explain()").shown()
+    assert "all-reduce" in explained and "gradients sent by a replica" in explained, explained
+    assert all(len(line) <= 100 for line in explained.splitlines()), explained
+
+
 def test_what_does_not_fit_gets_a_card(kernel, tiny):
     kernel.run("let three = ModelParallel::logical(3)?;")
     ran = kernel.execute(build(tiny, "three", "cut"))
     check_error(ran, "SC0625")
-    ran = kernel.execute("""let mesh = DeviceMesh::logical([2, 2], ["batch", "model"])?;
-let refused = ModelParallel::new(LayoutMap::new(&mesh))?;""")
+    ran = kernel.execute("""let mesh = DeviceMesh::logical([2, 2, 2], ["batch", "text", "model"])?;
+let refused = ModelParallel::over(&mesh)?;""")
     check_error(ran, "SC0627", line=2)

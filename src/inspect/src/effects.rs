@@ -51,7 +51,8 @@ impl Inspection<'_> {
         let exchanged = step.coming_exchange(own, mode, self.settings, &shares)?;
         let gradient_norm = exchanged.norm();
         let after = step.coming_modules(exchanged, mode, self.settings);
-        let pairs = replicas.modules().iter().zip(&after);
+        let one_copy = replicas.modules().iter().take(replicas.modules_of_a_copy());
+        let pairs = one_copy.zip(&after);
         let mut each: Vec<_> = pairs.map(|(old, new)| of_differences(old, new)).collect();
         let changed = match replicas.is_sharded() {
             true => merged(each),

@@ -262,7 +262,10 @@ impl Inspection<'_> {
         let mut each: Vec<ById> = each.collect();
         let weights = of_module(replicas.first());
         let (all, by_replica, names) = match mode {
-            _ if replicas.is_sharded() => (merged(each), Vec::new(), Vec::new()),
+            _ if replicas.is_sharded() => {
+                each.truncate(replicas.modules_of_a_copy());
+                (merged(each), Vec::new(), Vec::new())
+            }
             ExchangeMode::LocalSgd { sync_every } => {
                 notes.push(match step.local.steps + 1 == sync_every {
                     true => "the statistics are of replica 0; after this step the parameters are averaged, which is \

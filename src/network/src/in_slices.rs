@@ -36,7 +36,7 @@ pub fn check_slices(
     if parameters.iter().any(|it| it.name.ends_with(".lora_A")) {
         return Err(NetworkNotInSlices::Adapters { model }.error());
     }
-    let devices = strategy.model_devices().len();
+    let devices = strategy.devices_of_a_replica();
     let cuts_heads = parameters.iter().any(|it| {
         let is_of_heads = OF_HEADS.iter().any(|end| it.name.ends_with(end));
         is_of_heads && strategy.cut_axis(&it.name) == Some(0)

@@ -116,7 +116,7 @@ fn vectors(
             let mode = pass.dropout.mode(index);
             network.valid().logits(&part, mode, &devices[index])
         };
-        let forward = || slices::during(sliced.as_ref(), forward);
+        let forward = || slices::during(sliced.as_ref(), index, forward);
         let outputs = pass.around(&part, || stop.during(|| pass.precision.during(forward)));
         if stop.is_given_up() {
             return None;

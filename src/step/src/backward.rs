@@ -128,34 +128,35 @@ pub(super) fn forward_backward_of(
     let is_whole = pass.activations.is_none();
     let sliced = is_whole.then(|| slices::slices(replicas)).flatten();
     let in_slices = sliced.is_some();
-    let work =
-        move |ReplicaId(index): ReplicaId, network: &AnyNetwork, (part, compared, accumulated)| {
-            let (part, share): (Option<Batch>, usize) = part;
-            let compared: Option<Arc<Share>> = compared;
-            let mut accumulated: Accumulated = accumulated;
-            let Some(part) = part else {
-                return (accumulated, None);
-            };
-            let own = ReplicaPass {
-                network,
-                device: &devices[index],
-                replica: index,
-                part: &part,
-                share,
-                compared: compared.as_deref(),
-                pass: &pass,
-                shards: shards.clone(),
-                alone,
-            };
-            let run = || slices::during(sliced.as_ref(), || own.run(&mut accumulated, &stop));
-            let timed = || match &pass.timer {
-                Some(timer) => timer.during(index, PassSize::of(slice::from_ref(&part)), run),
-                None => run(),
-            };
-            let outputs = pass.around(&part, timed);
-            let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
-            (accumulated, outputs)
+    let work = move |ReplicaId(index): ReplicaId,
+                     network: &AnyNetwork,
+                     (part, compared, accumulated)| {
+        let (part, share): (Option<Batch>, usize) = part;
+        let compared: Option<Arc<Share>> = compared;
+        let mut accumulated: Accumulated = accumulated;
+        let Some(part) = part else {
+            return (accumulated, None);
         };
+        let own = ReplicaPass {
+            network,
+            device: &devices[index],
+            replica: index,
+            part: &part,
+            share,
+            compared: compared.as_deref(),
+            pass: &pass,
+            shards: shards.clone(),
+            alone,
+        };
+        let run = || slices::during(sliced.as_ref(), index, || own.run(&mut accumulated, &stop));
+        let timed = || match &pass.timer {
+            Some(timer) => timer.during(index, PassSize::of(slice::from_ref(&part)), run),
+            None => run(),
+        };
+        let outputs = pass.around(&part, timed);
+        let outputs = outputs.map(|outputs| outputs.map(|outputs| (part, outputs)));
+        (accumulated, outputs)
+    };
     accumulated.resize_with(replicas.len(), Accumulated::default);
     let inputs = parts
         .into_iter()

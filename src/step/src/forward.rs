@@ -76,7 +76,7 @@ pub fn forward(
     let work = move |ReplicaId(index): ReplicaId, network: &AnyNetwork, part: Option<Batch>| {
         let part = part?;
         let forward = || network.valid().logits(&part, Mode::Eval, &devices[index]);
-        let forward = || slices::during(sliced.as_ref(), forward);
+        let forward = || slices::during(sliced.as_ref(), index, forward);
         let logits = stop.during(|| precision.during(forward));
         if stop.is_given_up() {
             return None;

@@ -221,7 +221,7 @@ fn stages_with(
     let last = stages.len() - 1;
     let trained = replicas.records().iter().filter(|record| record.trainable);
     let lowest = trained.map(|record| stages.stage_of(record.param)).min();
-    let sums = replicas.scatter(accumulated.take());
+    let sums = replicas.scatter(0, accumulated.take());
     let links = Links::of(stages.len());
     let each = stages
         .devices

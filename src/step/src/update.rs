@@ -143,9 +143,14 @@ impl StepState {
 
     /// The rows that each server gets of the gradients of variables that are split by rows. Operations on whole
     /// tensors, such as `clipnorm`, run before: so training on several servers is bit-identical to training on one.
-    fn scatter(&self, (gradients, norm): (GradientsParams, f64), clipping: Clipping) -> Vec<Input> {
+    fn scatter(
+        &self,
+        copy: usize,
+        (gradients, norm): (GradientsParams, f64),
+        clipping: Clipping,
+    ) -> Vec<Input> {
         let gradients = clip_each(self.replicas.structure(), gradients, clipping);
-        let rows = self.replicas.scatter(gradients).into_iter();
+        let rows = self.replicas.scatter(copy, gradients).into_iter();
         rows.map(|own| Some((own, norm))).collect()
     }
 
@@ -160,9 +165,9 @@ impl StepState {
         let (inputs, clipping) = match (self.replicas.is_sharded(), optimizer.clipping) {
             (false, clipping) => (inputs, clipping),
             (true, clipping) => {
-                let inputs = inputs.into_iter().flatten();
+                let inputs = inputs.into_iter().flatten().enumerate();
                 let inputs = inputs
-                    .flat_map(|input| self.scatter(input, clipping))
+                    .flat_map(|(copy, input)| self.scatter(copy, input, clipping))
                     .collect();
                 // `scatter` has clipped the whole tensors.
                 let rest = match clipping {
@@ -196,8 +201,7 @@ impl StepState {
     ) -> Result<Changes> {
         let (inputs, update) = self.planned(inputs, rate, settings);
         let devices = self.replicas.storage_devices().to_vec();
-        // One full copy of the variables: a module, or the shards of all servers.
-        let one_copy = devices.len() / self.replicas.copies().max(1);
+        let one_copy = self.replicas.modules_of_a_copy();
         let moments = std::mem::take(&mut self.moments);
         let inputs = inputs.into_iter().zip(moments).collect();
         let work = move |ReplicaId(index): ReplicaId,

@@ -85,7 +85,7 @@ pub struct Replicas<M> {
     changes: u64,
     strategy: Option<Strategy>,
     records: Vec<VariableRecord>,
-    /// The devices with slices of the layers, under `ModelParallel`; else none.
+    /// The devices with slices of the layers, under `ModelParallel`, one replica after the other; else none.
     sliced_over: Vec<LogicalDevice>,
     /// What is gathered part by part, where replicas divide the weights among them; what layers compute with in slices, under
     /// `ModelParallel`.
@@ -187,11 +187,13 @@ impl<M: Module + 'static> Replicas<M> {
         self.devices.is_empty()
     }
 
-    /// How many full copies of the variables are stored: one per replica if they are mirrored, else one.
+    /// How many times all variables are stored: once per replica if they are mirrored, or in slices on the devices of each
+    /// replica; else once.
     pub fn copies(&self) -> usize {
         match self.storage {
-            Storage::Mirrored => self.modules.len(),
-            Storage::PerProcess | Storage::Central { .. } | Storage::Sharded { .. } => 1,
+            Storage::Mirrored => self.devices.len(),
+            Storage::PerProcess | Storage::Central { .. } => 1,
+            Storage::Sharded { copies, .. } => copies,
         }
     }
 
@@ -222,8 +224,8 @@ impl<M: Module + 'static> Replicas<M> {
         self.stages.as_ref()
     }
 
-    /// The devices with slices of the layers, under `ModelParallel`: then [`Self::modules`] are one for each, with its slices,
-    /// the first one with all that is not cut, and there is one replica. Else none.
+    /// The devices with slices of the layers, under `ModelParallel`, one replica after the other: then [`Self::modules`] are
+    /// one for each, with its slices, the first one of a replica with all that is not cut. Else none.
     pub fn sliced_over(&self) -> &[LogicalDevice] {
         &self.sliced_over
     }
@@ -235,6 +237,11 @@ impl<M: Module + 'static> Replicas<M> {
             None if !self.sliced_over.is_empty() => &self.sliced_over,
             None => &self.devices,
         }
+    }
+
+    /// How many devices compute a replica together.
+    pub fn devices_of_a_replica(&self) -> usize {
+        self.computing().len() / self.len()
     }
 
     /// The strategy the module is bound to; none if it was made outside any scope.
@@ -369,11 +376,12 @@ impl<M: Module + 'static> Replicas<M> {
             return Ok(());
         }
         let start = Instant::now();
-        let others = self.devices[1..]
-            .iter()
-            .map(|device| copy::module(&self.modules[0], device))
+        let each = self.modules_of_a_copy();
+        let others = self.storage_devices().iter().enumerate().skip(each);
+        let others = others
+            .map(|(index, device)| copy::module(&self.modules[index % each], device))
             .collect::<Result<Vec<M>>>()?;
-        self.modules.truncate(1);
+        self.modules.truncate(each);
         self.modules.extend(others);
         let done = collective::broadcast(&self.records, self.len());
         self.collectives.done(done, start);

@@ -245,7 +245,7 @@ impl ReplicatedVariable {
         let (sums, moved) = self.aggregated(updates, &devices);
         let copies = std::mem::take(&mut state.copies).into_iter().zip(sums);
         state.copies = copies.map(|(copy, sum)| copy + sum).collect();
-        state.moved.extend(moved);
+        state.moved.extend(self.between_replicas(moved));
         Ok(())
     }
 
@@ -267,14 +267,22 @@ impl ReplicatedVariable {
                 if self.aggregation == Aggregation::OnlyFirstReplica {
                     return Ok(numbers(&state.copies[0]));
                 }
-                let devices = self.strategy.devices();
+                let devices = self.strategy.replicas();
                 let weighted = self.weighted(state.copies.clone());
-                let (sum, moved) = collective::gather("OnRead totals", weighted, 0, &devices);
-                state.moved.extend(moved);
+                let (sum, moved) = collective::gather("OnRead totals", weighted, 0, devices);
+                state.moved.extend(self.between_replicas(moved));
                 Ok(numbers(&sum))
             }
             _ => Ok(numbers(&state.copies[0])),
         }
+    }
+
+    /// What the first devices of the replicas have sent each other, with the numbers of these devices.
+    fn between_replicas(&self, moved: Option<Collective>) -> Option<Collective> {
+        moved.map(|mut moved| {
+            moved.spread(self.strategy.devices_of_a_replica());
+            moved
+        })
     }
 
     /// Each value times its weight in the aggregate.
@@ -302,13 +310,13 @@ impl ReplicatedVariable {
         };
         match self.record.kind {
             VariableKind::Mirrored if first_only => {
-                collective::spread("updates", &updates[0], devices)
+                collective::spread("updates", &updates[0], self.strategy.replicas())
             }
             VariableKind::Mirrored => collective::sum(
                 "updates",
                 self.strategy.cross_device_ops(),
                 updates,
-                devices,
+                self.strategy.replicas(),
             ),
             VariableKind::Sharded => {
                 let row = self.record.shape.iter().skip(1).product::<usize>();

@@ -2,10 +2,10 @@
 //!
 //! | kind | copies | made by |
 //! | --- | --- | --- |
-//! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu` |
+//! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu`; `ModelParallel` with several replicas |
 //! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
 //! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
-//! | Sharded | one, split by rows or columns over servers, replicas or devices | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters`, `ModelParallel` |
+//! | Sharded | one, of `ModelParallel` one per replica, split by rows or columns over servers, replicas or devices | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters`, `ModelParallel` |
 //! | Local | one, on one device | `OneDevice`, no strategy; `Pipeline`, on the device of its stage; `ModelParallel`, on the first device |
 
 pub(crate) mod kind;
@@ -79,7 +79,7 @@ pub struct VariableRecord {
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
     ///
-    /// Under `ModelParallel` they may be columns instead: `axis` says it.
+    /// Under `ModelParallel` they may be columns instead: `axis` says it. There each replica has all parts.
     pub rows: Vec<Range<usize>>,
     /// The axis that `rows` divides: 0, or 1 for columns.
     pub axis: usize,
@@ -89,6 +89,15 @@ pub struct VariableRecord {
 }
 
 impl VariableRecord {
+    /// How many times it is stored: once where the devices have different parts of it, else as often as there are copies.
+    pub fn copies(&self) -> usize {
+        let parts = self.rows.iter().map(Range::len).sum::<usize>();
+        match parts {
+            0 => self.homes.len().max(1),
+            parts => parts.div_ceil(self.num_slices().max(1)),
+        }
+    }
+
     /// The number of rows: the size of its first axis.
     pub fn num_rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)

@@ -262,8 +262,7 @@ impl LoopState<'_, '_, '_> {
             return Ok(None);
         };
         let stored = step.replicas.modules();
-        // One full copy of the variables: a module, or the shards of all servers.
-        let mut one_copy = stored.iter().take(stored.len() / step.replicas.copies());
+        let mut one_copy = stored.iter().take(step.replicas.modules_of_a_copy());
         // Of an update that was measured it is known; running states change in forward passes.
         let is_known = progress.were_weights_finite
             && !execution.is_doubtful

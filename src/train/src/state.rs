@@ -1,6 +1,7 @@
 //! The whole state of a model, and the lock it is behind.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -151,7 +152,8 @@ impl ModelState {
             false => report,
         };
         let stepped = self.step.moments.first().filter(|state| state.steps() > 0);
-        let Some(state) = stepped.filter(|_| !self.step.gradient_bytes.is_empty()) else {
+        let of_a_copy = self.step.replicas.modules_of_a_copy();
+        let Some(_) = stepped.filter(|_| !self.step.gradient_bytes.is_empty()) else {
             let report = divided(report.planned("gradients"), Shard::Gradients);
             let planned = |report: PlacementReport, slot: Slot| {
                 let numbers = |shape: &[usize]| slot.numbers(shape);
@@ -166,12 +168,9 @@ impl ModelState {
         let mut report = divided(report.measured("gradients", gradients), Shard::Gradients);
         for slot in slots {
             let measured = report.measured(slot.name(), |id| {
-                // What is kept beside rows is together of the variable's size.
-                let states = match self.step.replicas.is_sharded() {
-                    true => self.step.moments.as_slice(),
-                    false => std::slice::from_ref(state),
-                };
-                let bytes = states.iter().map(|state| state.bytes(id, slot)).sum();
+                // What is kept beside the rows of a copy is together of the variable's size.
+                let states = self.step.moments.iter().take(of_a_copy);
+                let bytes = states.map(|state| state.bytes(id, slot)).sum();
                 Some(bytes).filter(|&bytes| bytes > 0)
             });
             report = divided(measured, Shard::Optimizer);
@@ -199,6 +198,12 @@ impl ModelState {
         let Some(bytes) = bytes.collect::<Option<Vec<u64>>>() else {
             return report;
         };
+        // Where several devices compute a replica, they are counted on its first one.
+        let others = self.step.replicas.devices_of_a_replica() - 1;
+        let bytes = bytes
+            .into_iter()
+            .flat_map(|own| iter::once(own).chain(iter::repeat_n(0, others)));
+        let bytes: Vec<u64> = bytes.collect();
         let part = |(examples, length): (usize, usize)| format!("{examples} × {length} tokens");
         let parts = match batch.iter().all(|&other| other == first) {
             true if batch.len() > 1 => format!("{} on each replica", part(first)),

@@ -138,7 +138,7 @@ impl Rule for LayoutDoesNotFit {
                 let (label, why) = match axes.contains(axis) {
                     true => (
                         "divides the batch",
-                        "variables are cut along the last axis of the mesh; the one before it divides the batch",
+                        "variables are cut along the last axis of the mesh; the first one divides the batch",
                     ),
                     false => ("the mesh has no such axis", "variables are cut along the last axis of the mesh"),
                 };

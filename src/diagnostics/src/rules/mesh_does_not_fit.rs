@@ -26,16 +26,27 @@ pub enum MeshDoesNotFit {
         /// As it was given.
         given: String,
     },
-    /// An axis besides that of the model has several devices.
-    Batch {
+    /// An axis between the first and the last one has several devices.
+    Axes {
         /// Its name.
         axis: String,
         /// The shape.
         shape: Vec<usize>,
         /// The names of the axes.
         names: Vec<String>,
-        /// The size of the last axis.
-        model: usize,
+        /// The call that makes the strategy.
+        call: &'static str,
+    },
+    /// The last axis has one device, so that nothing is cut.
+    Whole {
+        /// Its name.
+        axis: String,
+        /// The first axis with its size.
+        batch: (String, usize),
+        /// The shape.
+        shape: Vec<usize>,
+        /// The call that makes the strategy.
+        call: &'static str,
     },
 }
 
@@ -46,13 +57,13 @@ impl Rule for MeshDoesNotFit {
         severity: Severity::Error,
         stage: Stage::Data,
         finds: "A `DeviceMesh` with another number of devices than its shape has places, with other names than it has axes, or, for \
-                `ModelParallel`, with more than one device along an axis that divides the batch.",
-        why: "A mesh has a device at each place. `ModelParallel` cuts the weights along the last axis; copies of all slices that \
-              divide the batch among them are not there yet.",
-        bad: "let mesh = DeviceMesh::logical([2, 2], [\"batch\", \"model\"])?;\n\
-              let parallel = ModelParallel::new(LayoutMap::new(&mesh))?;",
-        good: "let mesh = DeviceMesh::logical([1, 4], [\"batch\", \"model\"])?;\n\
-               let parallel = ModelParallel::new(LayoutMap::new(&mesh))?;",
+                `ModelParallel`, with several devices along an axis between the first and the last one, or one along the last.",
+        why: "A mesh has a device at each place. `ModelParallel` cuts the weights along the last axis and divides the batch along the \
+              first one; devices along another axis would compute the same once more.",
+        bad: "let mesh = DeviceMesh::logical([2, 2, 2], [\"batch\", \"text\", \"model\"])?;\n\
+              let parallel = ModelParallel::over(&mesh)?;",
+        good: "let mesh = DeviceMesh::logical([2, 4], [\"batch\", \"model\"])?;\n\
+               let parallel = ModelParallel::over(&mesh)?;",
         tensorflow: "",
     };
 
@@ -90,31 +101,43 @@ impl Rule for MeshDoesNotFit {
                 .label(Place::call("DeviceMesh::logical"), "its shape")
                 .why("each axis has at least one device, and a mesh has at most 64")
                 .fix("write `[1, 2]` for two devices that compute each layer together"),
-            Self::Batch {
+            Self::Axes {
                 axis,
                 shape,
                 names,
-                model,
+                call,
             } => {
-                let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-                let all: usize = shape.iter().product();
                 let last = shape.len().saturating_sub(1);
-                let with = |model: usize| {
-                    let sizes = (0..shape.len()).map(|at| if at == last { model } else { 1 });
-                    let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();
-                    let (sizes, names) = (sizes.join(", "), names.join(", "));
-                    format!("`DeviceMesh::logical([{sizes}], [{names}])?`")
-                };
+                let name = |at: usize| format!("\"{}\"", names.get(at).map_or("", String::as_str));
+                let all: usize = shape.iter().take(last).product();
+                let model = shape.last().copied().unwrap_or(1);
+                let (batch, cut) = (name(0), name(last));
                 Self::start(format!("the axis `{axis}` of the mesh has several devices, shape {shape:?}"))
-                    .label(Place::call("ModelParallel::new"), "cuts along the last axis only")
-                    .why("copies of the slices that divide the batch among them are not there yet: what works is one copy of the \
-                          model in slices")
-                    .fix(match model {
-                        1 => format!("put the devices on the last axis: {}", with(all)),
-                        model => format!("make the other axes 1: {}", with(*model)),
-                    })
-                    .fix("`MirroredStrategy` divides the batch among copies of the whole model")
+                    .label(Place::call(*call), "two axes are used")
+                    .why(format!(
+                        "{batch}, the first axis, divides the batch, and along {cut}, the last one, layers are cut; devices along \
+                         another axis would compute the same once more"
+                    ))
+                    .fix(format!(
+                        "put its devices on the first axis: `DeviceMesh::logical([{all}, {model}], [{batch}, {cut}])?`"
+                    ))
             }
+            Self::Whole {
+                axis,
+                batch: (batch, replicas),
+                shape,
+                call,
+            } => Self::start(format!(
+                "the last axis of the mesh, `{axis}`, has 1 device, shape {shape:?}"
+            ))
+            .label(Place::call(*call), "cuts along the last axis")
+            .why("layers are cut along the last axis; with one device there nothing is cut, and each replica has the whole model")
+            .fix(format!(
+                "`MirroredStrategy::logical({replicas})?` divides the batch among {replicas} copies of the whole model"
+            ))
+            .fix(format!(
+                "put the devices on the last axis: `DeviceMesh::logical([1, {replicas}], [\"{batch}\", \"{axis}\"])?`"
+            )),
         }
     }
 }

@@ -389,11 +389,17 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             axis: "data".into(),
             axes: vec!["batch".into(), "model".into()],
         }),
-        example(MeshDoesNotFit::Batch {
-            axis: "batch".into(),
-            shape: vec![2, 2],
-            names: vec!["batch".into(), "model".into()],
-            model: 2,
+        example(MeshDoesNotFit::Axes {
+            axis: "text".into(),
+            shape: vec![2, 3, 2],
+            names: vec!["batch".into(), "text".into(), "model".into()],
+            call: "ModelParallel::over",
+        }),
+        example(MeshDoesNotFit::Whole {
+            axis: "model".into(),
+            batch: ("batch".into(), 4),
+            shape: vec![4, 1],
+            call: "ModelParallel::new",
         }),
         example(NetworkNotInSlices::Unknown {
             model: "Sequential".into(),

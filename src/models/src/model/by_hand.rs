@@ -95,7 +95,10 @@ impl Model {
         check(&state.by_hand, &gradients, norm, state.step.replicas.len())?;
         state.by_hand.at_last_step = state.by_hand.computed;
 
-        let copies = state.step.replicas.unsharded().iter();
+        // One for each copy, on its device where copies are whole; parts of a copy are sent to theirs.
+        let whole = state.step.replicas.unsharded();
+        let copies = 0..state.step.replicas.copies();
+        let copies = copies.map(|copy| whole.get(copy).unwrap_or(&whole[0]));
         let alike = copies.map(|copy| as_parameters(copy, &gradients)).collect();
         state.step.ensure_moments();
         let made = state.step.steps_since_compile();

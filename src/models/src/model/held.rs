@@ -88,19 +88,12 @@ pub(crate) fn of_state(state: &ModelState) -> Held {
 
 /// The bytes of all copies of a variable, or of all its parts.
 fn copies(record: &VariableRecord) -> u64 {
-    match record.rows.is_empty() {
-        true => record.bytes * record.homes.len().max(1) as u64,
-        false => record.bytes,
-    }
+    record.bytes * record.copies() as u64
 }
 
 /// The bytes of what an optimizer keeps beside all copies of a variable, or beside all its parts.
 fn kept(optimizer: &Optimizer, record: &VariableRecord) -> u64 {
-    let copies = match record.rows.is_empty() {
-        true => record.homes.len().max(1) as u64,
-        false => 1,
-    };
-    optimizer.kept_bytes(&record.shape) * copies
+    optimizer.kept_bytes(&record.shape) * record.copies() as u64
 }
 
 /// Each name once.

@@ -29,6 +29,7 @@ mod length_groups;
 mod look;
 mod lora;
 mod masked_lm;
+mod mesh;
 mod mixed_precision;
 mod model_parallel;
 mod modern_bert;

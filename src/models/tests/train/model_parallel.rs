@@ -352,8 +352,6 @@ fn what_does_not_fit_is_refused() {
         code(two.cut("query.weight", [Some("model"), Some("model")])),
         "SC0626"
     );
-    let batch = DeviceMesh::logical([2, 2], ["batch", "model"]).expect("four devices");
-    assert_eq!(code(ModelParallel::new(LayoutMap::new(&batch))), "SC0627");
     // Other networks, adapters, optimizers that need whole variables, steps of each copy alone.
     let two = sliced(2);
     assert_eq!(

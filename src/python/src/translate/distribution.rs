@@ -1,8 +1,8 @@
 //! `keras.distribution`: meshes, maps of layouts, and the distributions that are made of them.
 //!
 //! `DataParallel` is `MirroredStrategy`, `ModelParallel` has its name here too. The keys of a `LayoutMap` are regular expressions
-//! over paths such as `dense/kernel` (`translate/layout.rs`). What is not here is named: a batch that a mesh divides beside the
-//! layers, processes, layouts of activations.
+//! over paths such as `dense/kernel` (`translate/layout.rs`). What is not here is named: a mesh with several devices along a third
+//! axis, processes, layouts of activations.
 //! Source: keras-team/keras@3422977, `keras/src/distribution/distribution_lib.py`.
 
 use stratoscope_diagnostics::CellSpan;
@@ -64,7 +64,7 @@ impl Translator<'_> {
         }
     }
 
-    /// `DeviceMesh(shape, axis_names, devices)`. Of the axes, the last one has several devices here.
+    /// `DeviceMesh(shape, axis_names, devices)`. Of the axes, the first and the last one may have several devices here.
     fn mesh(&mut self, call: &Call) -> Result<(Mesh, String), Why> {
         let shape = call.argument("shape", 0).ok_or("it has no shape")?;
         let names = call
@@ -103,26 +103,32 @@ impl Translator<'_> {
             return Ok(String::new());
         }
         let mut devices = devices.map(<[String]>::to_vec);
-        let (last, others) = axes.split_last_mut().ok_or("it has no shape")?;
-        let model = last.1.ok_or(
+        let count = |size: Option<i64>| size.and_then(|it| usize::try_from(it).ok());
+        let sizes: Option<Vec<usize>> = axes.iter().map(|(_, size)| count(*size)).collect();
+        let sizes = sizes.ok_or(
             "its shape is not written out: a number of devices is written as a number, `DeviceMesh::logical([1, 2], [\"batch\", \"model\"])?`",
         )?;
-        for (name, size) in others {
-            if *size != Some(1) {
-                let count = size.map_or("several devices".to_owned(), |it| format!("{it} devices"));
-                self.leave(
-                    shape.span,
-                    format!(
-                        "the axis `{name}` has {count}, which would divide the batch among copies of the slices; here only the last axis of a \
-                         mesh has several (SC0627), so it is 1, the steps are the same up to rounding, and `{}` keeps its {model} devices",
-                        last.0
-                    ),
-                );
-                *size = Some(1);
-                if let Some(devices) = &mut devices {
-                    devices.truncate(usize::try_from(model).unwrap_or(0));
-                }
+        let last = axes.len().saturating_sub(1);
+        for (at, (name, size)) in axes.iter_mut().enumerate() {
+            if at == 0 || at == last || *size == Some(1) {
+                continue;
             }
+            self.leave(
+                shape.span,
+                format!(
+                    "the axis `{name}` has {} devices, and here only the first axis of a mesh, which divides the batch, and the last one, \
+                     along which layers are cut, have several (SC0627), so it is 1; the steps are the same up to rounding",
+                    sizes[at]
+                ),
+            );
+            *size = Some(1);
+        }
+        if let (Some(devices), [_, between @ .., model]) = (&mut devices, sizes.as_slice()) {
+            // Those at the first place of each axis between the two.
+            let between: usize = between.iter().product();
+            let row = (between * model).max(1);
+            let rows = devices.chunks(row).flat_map(|row| row.iter().take(*model));
+            *devices = rows.cloned().collect();
         }
         let sizes: Vec<String> = axes
             .iter()
@@ -251,7 +257,10 @@ impl Translator<'_> {
                 format!("// `{key_text}`: what no pattern cuts is whole."),
                 span,
             );
-            self.idle(span, "what no pattern cuts is whole, on the first device");
+            self.idle(
+                span,
+                "what no pattern cuts is whole, on the first device of each replica",
+            );
             return Ok(());
         }
         if let (Some((model, _)), Some(axis)) = (mesh.axes.last(), axes.iter().flatten().next())
@@ -259,7 +268,7 @@ impl Translator<'_> {
         {
             return Err(format!(
                 "it cuts along `{axis}`, the axis of the batch, which is FSDP: `MirroredStrategy::logical(4)?.shard(Shard::Parameters)?` divides all \
-                 variables among the replicas"
+                 variables among the replicas. Here layers are cut along the last axis of a mesh, whatever `batch_dim_name` says"
             ));
         }
         let cuts = layout::cuts(key_text, &axes)?;
@@ -336,10 +345,12 @@ impl Translator<'_> {
                 ));
             }
         }
+        let named = batch.as_ref().and_then(|(_, name)| name.as_deref());
+        check_axes(&mesh, named)?;
         if let Some((span, _)) = batch {
             self.idle(
                 span,
-                "the batch is not divided: all devices compute each layer together",
+                "the first axis of the mesh divides the batch: a row of the mesh is a replica, whose devices compute each layer together",
             );
         }
         let rust = text::name(name);
@@ -350,8 +361,8 @@ impl Translator<'_> {
         };
         self.note(
             call.span,
-            "only the layers of BERT are computed in slices: a `Sequential` is refused (SC0628). What no pattern matches is on the first device, not \
-             on each",
+            "only the layers of BERT are computed in slices: a `Sequential` is refused (SC0628). What no pattern matches is on the first device of \
+             each replica, not on each device",
         );
         Ok(format!("ModelParallel::new({rust})?"))
     }
@@ -399,5 +410,23 @@ impl Translator<'_> {
             Some(devices) => format!("MirroredStrategy::on([{}])?", devices.join(", ")),
             None => "MirroredStrategy::new()?".to_owned(),
         })
+    }
+}
+
+/// Refuses a mesh of which nothing is cut, and a batch that is divided along another axis than the first.
+fn check_axes(mesh: &[(String, Option<i64>)], batch: Option<&str>) -> Result<(), Why> {
+    if let [(first, replicas), .., (model, Some(1))] = mesh
+        && *replicas != Some(1)
+    {
+        return Err(format!(
+            "the axis `{model}` has one device, so that nothing is cut, and `{first}` divides the batch: `MirroredStrategy::logical({})?`",
+            replicas.unwrap_or(2)
+        ));
+    }
+    match (batch, mesh.first()) {
+        (Some(name), Some((first, _))) if name != first => Err(format!(
+            "the batch is divided along `{name}`, and here along the first axis of the mesh, `{first}`"
+        )),
+        _ => Ok(()),
     }
 }

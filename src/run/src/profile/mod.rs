@@ -138,6 +138,11 @@ impl Facts {
     fn of(state: &ModelState, moved: u64) -> Self {
         let replicas = &state.step.replicas;
         let devices = replicas.computing();
+        // A replica whose layers are in slices is timed as one.
+        let timed = match replicas.stages() {
+            Some(_) => devices,
+            None => replicas.devices(),
+        };
         let weights = replicas.records().iter().map(|record| Weight {
             name: record.name.clone(),
             shape: record.shape.clone(),
@@ -151,7 +156,7 @@ impl Facts {
         let windows = layers.map(|layer| state.files.attention_window(layer));
         let windows = windows.collect();
         Self {
-            devices: devices.iter().map(|it| it.name.clone()).collect(),
+            devices: timed.iter().map(|it| it.name.clone()).collect(),
             is_pipeline: replicas.stages().is_some(),
             weights,
             place: Place {

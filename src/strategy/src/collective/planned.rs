@@ -2,6 +2,7 @@
 
 use super::patterns::{self, Payload, Size, TransferLog};
 use super::{Collective, CrossDeviceOps, Done, Operation, all_gather, fetch};
+use crate::strategy::distribution::Storing;
 use crate::strategy::{Shard, Strategy};
 use crate::variable::VariableRecord;
 
@@ -78,7 +79,7 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     };
     let bytes = trainable().map(of).sum();
     let mut log = TransferLog::default();
-    let central = !strategy.has_copies();
+    let central = strategy.storing() == Storing::Once;
     for record in trainable() {
         let elements: usize = record.shape.iter().product();
         let size = Size {
@@ -98,7 +99,8 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
     }
     let count = trainable().count();
     let operation = Operation::AllReduce;
-    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
+    let mut gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
+    gradients.spread(strategy.devices_of_a_replica());
     match central {
         true => vec![fetch(records, replicas, 0..replicas).collective, gradients],
         false => vec![gradients],

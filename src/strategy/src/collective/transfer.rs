@@ -73,6 +73,14 @@ pub struct Collective {
 }
 
 impl Collective {
+    /// Counts devices instead of replicas, of which each has so many devices: it sends from its first one to others' first ones.
+    pub(crate) fn spread(&mut self, each: usize) {
+        for transfer in &mut self.transfers {
+            transfer.from *= each;
+            transfer.to *= each;
+        }
+    }
+
     /// How many hops come one after the other.
     pub fn hops(&self) -> usize {
         self.transfers

@@ -184,8 +184,10 @@ fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
 fn computing(strategy: &Strategy) -> Vec<DeviceColumn> {
     let mut slices = columns(strategy.model_devices(), false);
     if !slices.is_empty() {
+        let (each, replicas) = (strategy.devices_of_a_replica(), strategy.replicas().len());
         for (index, device) in slices.iter_mut().enumerate() {
-            device.slice = Some(index);
+            device.slice = Some(index % each);
+            device.replica = (replicas > 1).then_some(index / each);
         }
         return slices;
     }

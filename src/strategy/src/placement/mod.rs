@@ -256,12 +256,14 @@ impl PlacementReport {
         }
         let copied = module.clone().filter(|row| row.must_be_equal());
         let cut = module.filter(|row| row.kind == VariableKind::Sharded);
+        let slices = self.devices.iter().filter_map(|it| it.slice).max();
+        let replicas = self.devices.iter().filter_map(|it| it.replica).max();
         match (self.unequal(), copied.count()) {
             (0, 0) if cut.clone().next().is_some() => {
                 let on_servers = self.devices.iter().any(|it| it.server.is_some());
                 let cut = text::thousands(cut.count());
-                if self.devices.iter().any(|it| it.slice.is_some()) {
-                    let devices = self.devices.len();
+                if let Some(last) = slices {
+                    let devices = last + 1;
                     return format!("{count}, {cut} of them in slices on {devices} devices");
                 }
                 let over = if on_servers {
@@ -272,6 +274,15 @@ impl PlacementReport {
                 format!("{count}, {cut} of them split by rows over {over}")
             }
             (0, 0) => format!("{count}, one copy each"),
+            (0, _) if slices.is_some() && replicas.is_some() => {
+                let each = |last: Option<usize>| last.map_or(0, |last| last + 1);
+                let cut = text::thousands(cut.count());
+                format!(
+                    "{count}, equal on all {} replicas, {cut} of them in slices on {} devices of each",
+                    each(replicas),
+                    each(slices)
+                )
+            }
             (0, copied) if copied == all && self.devices.len() > 1 => {
                 format!("{count}, equal on all {} replicas", self.devices.len())
             }

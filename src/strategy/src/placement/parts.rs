@@ -73,14 +73,14 @@ pub struct DeviceColumn {
     pub backend: BackendKind,
     /// What it is, in words.
     pub description: String,
-    /// The replica that runs on it; none for a server and for a device outside the strategy.
+    /// The replica that runs on it, alone or with other devices; none for a server and for a device outside the strategy.
     pub replica: Option<usize>,
     /// The parameter server that it is.
     pub server: Option<usize>,
     /// The stage of a pipeline that computes on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<usize>,
-    /// Its number among the devices that have slices of the layers.
+    /// Its number among the devices of a replica that have slices of the layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<usize>,
     /// Memory it may use.
@@ -164,17 +164,34 @@ impl VariableRow {
         }
     }
 
-    /// Whether all copies have the same bytes.
+    /// Whether all copies have the same bytes, and of pieces all copies of the same piece.
     pub fn is_equal(&self) -> bool {
-        self.copies
-            .windows(2)
-            .all(|pair| pair[0].checksum == pair[1].checksum)
+        let mut copies = self.copies.iter();
+        copies.all(|copy| {
+            let first = self.copies_of(copy).next();
+            first.is_none_or(|first| first.checksum == copy.checksum)
+        })
     }
 
-    /// Whether equality is promised: copies that each replica writes alone may differ, and so may
-    /// pieces.
+    /// Whether equality is promised: copies that each replica writes alone may differ, and so may different pieces.
     pub fn must_be_equal(&self) -> bool {
-        self.kind == VariableKind::Mirrored
+        match self.kind {
+            VariableKind::Mirrored => true,
+            VariableKind::Sharded => self.is_copied(),
+            VariableKind::Local | VariableKind::OnRead | VariableKind::Central => false,
+        }
+    }
+
+    /// Whether there are several copies of a piece, or of all of it.
+    fn is_copied(&self) -> bool {
+        let first = self.copies.first();
+        first.is_some_and(|first| self.copies_of(first).count() > 1)
+    }
+
+    /// The copies of the same piece, or all copies of a variable that is whole.
+    pub(super) fn copies_of(&self, copy: &VariableCopy) -> impl Iterator<Item = &VariableCopy> {
+        let rows = copy.rows.clone();
+        self.copies.iter().filter(move |other| other.rows == rows)
     }
 
     /// Whether its copies should be equal and are not.
@@ -264,7 +281,7 @@ mod tests {
         let copy = |&(device, bytes)| VariableCopy {
             device,
             bytes,
-            rows: None,
+            rows: (kind == VariableKind::Sharded).then_some(device..device + 1),
             axis: 0,
             updated: None,
             checksum: Checksum(bytes),
@@ -296,6 +313,19 @@ mod tests {
         let row = in_pieces(VariableKind::Mirrored, &[(0, 12), (1, 12)]);
         assert_eq!(row.slots_on(&kept(false), 1), [12]);
         assert!(row.is_equal());
+    }
+
+    #[test]
+    fn copies_of_a_piece_are_compared() {
+        let mut row = in_pieces(VariableKind::Sharded, &[(0, 8), (1, 4), (2, 8), (3, 4)]);
+        for (copy, rows) in row.copies.iter_mut().zip([0..2, 2..3, 0..2, 2..3]) {
+            copy.rows = Some(rows);
+        }
+        assert!(row.must_be_equal() && row.is_equal());
+        row.copies[3].checksum = Checksum(5);
+        assert!(row.is_unequal());
+        row.copies.truncate(2);
+        assert!(!row.must_be_equal());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use stratoscope_diagnostics::Result;
 
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
-use crate::collective::{self, Across, CrossDeviceOps, Operation};
+use crate::collective::{self, Across, CrossDeviceOps, Done, Operation};
 use crate::device::LogicalDevice;
 use crate::strategy::Strategy;
 use crate::values;
@@ -59,9 +59,15 @@ impl<M: Module + 'static> Replicas<M> {
         let (values, done) =
             collective::reduce(operation, self.structure(), &across, values, samples)?;
         if let Some(done) = done {
-            self.collectives.done(done, start);
+            self.collectives.done(self.between_replicas(done), start);
         }
         Ok(values)
+    }
+
+    /// What the first devices of the replicas have sent each other, with the numbers of these devices.
+    fn between_replicas(&self, mut done: Done) -> Done {
+        done.collective.spread(self.devices_of_a_replica());
+        done
     }
 
     /// Counts an all-reduce, or another such operation, of so many numbers in so many tensors that worker processes have
@@ -131,7 +137,8 @@ impl<M: Module + 'static> Replicas<M> {
         Across {
             ops: self.cross_device_ops(),
             devices: &self.devices,
-            homes: self.storage.homes(),
+            // Where each replica has all variables, the mean goes to each.
+            homes: self.storage.homes().filter(|_| self.copies() < 2),
             shard: self.shard(),
             all,
         }
@@ -143,7 +150,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// # Errors
     /// SC0915 if there is not one count per replica, or no samples.
     pub fn average(&mut self, samples: &[usize]) -> Result<()> {
-        if self.copies() < 2 {
+        if self.copies() < 2 || self.is_sharded() {
             return Ok(());
         }
         let values = self.modules.iter().map(values::of).collect();
@@ -166,23 +173,17 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(other)
     }
 
-    /// Gives replicas on another kind of device than the first replica's the values of the first. Different devices
+    /// Gives copies on another kind of device than the first copy's the values of the first. Different devices
     /// round the same update differently, so that copies that make it for themselves would drift apart.
     ///
     /// # Errors
     /// SC0907 if a copy cannot be made.
     pub fn equalize(&mut self) -> Result<()> {
-        let Some(first) = self.devices.first() else {
-            return Ok(());
-        };
-        let is_other = |device: &LogicalDevice| {
-            device.backend != first.backend || device.description != first.description
-        };
-        if matches!(self.storage, Storage::Mirrored) {
-            for index in 1..self.modules.len() {
-                if is_other(&self.devices[index]) {
-                    self.modules[index] = copy::module(&self.modules[0], &self.devices[index])?;
-                }
+        let (each, devices) = (self.modules_of_a_copy(), self.storage_devices().to_vec());
+        for index in each..self.modules.len() {
+            let (first, device) = (&devices[index % each], &devices[index]);
+            if device.backend != first.backend || device.description != first.description {
+                self.modules[index] = copy::module(&self.modules[index % each], device)?;
             }
         }
         Ok(())
@@ -216,7 +217,7 @@ impl<M: Module + 'static> Replicas<M> {
         {
             return Ok(());
         }
-        let module = self.full_copy(&self.devices[worker.0])?;
+        let module = self.full_copy(0, &self.devices[worker.0])?;
         let updates = self.updates;
         if let Some(snapshots) = &mut self.snapshots {
             snapshots[worker.0] = Snapshot { module, updates };

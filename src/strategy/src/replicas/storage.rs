@@ -6,7 +6,7 @@
 //! | central | `CentralStorage`, `ParameterServer` without a partitioner | one | P |
 //! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` | one per server or replica, with its rows | P, over all of them |
-//! | sharded, by slices | `ModelParallel` | one per device, with its slices; the first one's has all that is not cut | P, over all of them |
+//! | sharded, by slices | `ModelParallel` | one per device, with its slices; the first one's of each replica has all that is not cut | R · P, over all of them |
 //! | sharded, by stages | `Pipeline` | one per stage, with the variables of its layers | P, over all of them |
 //! | sharded, with copies | `Mirrored` with `Shard::Optimizer` or `Gradients` | one per replica, with the rows that it updates: a part of its copy | R · P |
 //!
@@ -46,6 +46,9 @@ pub(super) enum Storage<M> {
         homes: Homes,
         /// What replicas divide among them, where they are the homes.
         shard: Option<Shard>,
+        /// How many times all rows are stored: once for each replica of several devices, else once. `homes` are those of
+        /// the first time; each further time is on as many devices after those before.
+        copies: usize,
         /// The full modules, one or one of each replica, joined when they were first needed after a change.
         joined: OnceLock<Vec<M>>,
     },
@@ -61,16 +64,25 @@ impl<M> Storage<M> {
         if strategy.is_none_or(Strategy::has_copies) {
             return Self::Mirrored;
         }
-        let home = |record: &VariableRecord| (record.param, record.parts());
+        let divides_layers = storing == Some(Storing::ByLayers);
+        let (copies, of_a_copy) = match strategy.filter(|_| divides_layers) {
+            Some(strategy) => (strategy.replicas().len(), strategy.devices_of_a_replica()),
+            None => (1, usize::MAX),
+        };
+        let home = |record: &VariableRecord| {
+            let mut parts = record.parts();
+            parts.retain(|part| part.home < of_a_copy);
+            (record.param, parts)
+        };
         let homes = records.iter().map(home).collect();
         let is_sharded = |record: &VariableRecord| record.kind == VariableKind::Sharded;
         let shard = strategy.and_then(Strategy::shard);
-        let divides_layers = storing == Some(Storing::ByLayers);
         match divides_layers || shard.is_some() || records.iter().any(is_sharded) {
             false => Self::Central { homes },
             true => Self::Sharded {
                 homes,
                 shard,
+                copies,
                 joined: OnceLock::new(),
             },
         }
@@ -99,9 +111,15 @@ impl<M> Storage<M> {
             Self::Central { homes } => Self::Central {
                 homes: homes.clone(),
             },
-            Self::Sharded { homes, shard, .. } => Self::Sharded {
+            Self::Sharded {
+                homes,
+                shard,
+                copies,
+                ..
+            } => Self::Sharded {
                 homes: homes.clone(),
                 shard: *shard,
+                copies: *copies,
                 joined: OnceLock::new(),
             },
         }
@@ -137,8 +155,8 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
-    /// All full copies: one per replica if the variables are mirrored, else one. Shards are joined as in
-    /// [`Self::first`].
+    /// All full copies: one per replica if the variables are mirrored, else one, also where each replica has all variables on
+    /// several devices. Shards are joined as in [`Self::first`].
     pub fn unsharded(&self) -> &[M] {
         match &self.storage {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => &self.modules,
@@ -155,7 +173,19 @@ impl<M: Module + 'static> Replicas<M> {
             true => &self.devices[..],
             false => &self.storage_devices()[..1],
         };
-        devices.iter().map(|it| self.full_copy(it)).collect()
+        devices.iter().map(|it| self.full_copy(0, it)).collect()
+    }
+
+    /// How many of [`Self::modules`] have all variables together: 1 where each is a full copy.
+    pub fn modules_of_a_copy(&self) -> usize {
+        self.storage_devices().len() / self.copies().max(1)
+    }
+
+    /// The modules and the devices that have a copy of all variables together.
+    fn of_copy(&self, copy: usize) -> (&[M], &[LogicalDevice]) {
+        let each = self.modules_of_a_copy();
+        let own = copy * each..(copy + 1) * each;
+        (&self.modules[own.clone()], &self.storage_devices()[own])
     }
 
     /// Whether replicas keep full copies of variables of which each updates some rows.
@@ -171,13 +201,13 @@ impl<M: Module + 'static> Replicas<M> {
         }
     }
 
-    /// The gradients of each of [`Self::modules`], from the gradients of a full copy: unchanged, or split into the
-    /// rows of each server.
-    pub fn scatter(&self, gradients: GradientsParams) -> Vec<GradientsParams> {
+    /// The gradients of each module of a copy, from the gradients of all variables: unchanged, or split into the rows of each
+    /// server, or into the slices of each device.
+    pub fn scatter(&self, copy: usize, gradients: GradientsParams) -> Vec<GradientsParams> {
         match &self.storage {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => vec![gradients],
             Storage::Sharded { homes, .. } => {
-                let (first, devices) = (self.first_home(), self.storage_devices());
+                let (first, (_, devices)) = (self.first_home(), self.of_copy(copy));
                 shards::scatter(self.structure(), homes, first, devices, gradients)
             }
         }
@@ -190,7 +220,9 @@ impl<M: Module + 'static> Replicas<M> {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 devices.map(|device| copy::module(module, device)).collect()
             }
-            Storage::Sharded { homes, .. } => (self.first_home()..)
+            Storage::Sharded { homes, .. } => (0..self.modules_of_a_copy())
+                .cycle()
+                .map(|home| self.first_home() + home)
                 .zip(devices)
                 .map(|(home, device)| shards::split(module, homes, home, device))
                 .collect(),
@@ -219,19 +251,16 @@ impl<M: Module + 'static> Replicas<M> {
         self.values_changed();
     }
 
-    /// A full copy of the variables, on a device.
-    pub(super) fn full_copy(&self, device: &LogicalDevice) -> Result<M> {
+    /// A full copy of the variables, on a device, from one of those that are stored.
+    pub(super) fn full_copy(&self, copy: usize, device: &LogicalDevice) -> Result<M> {
         match &self.storage {
             Storage::Mirrored | Storage::PerProcess | Storage::Central { .. } => {
                 copy::module(&self.modules[0], device)
             }
-            Storage::Sharded { homes, .. } => shards::join(
-                &self.modules[0],
-                &self.modules,
-                homes,
-                self.first_home(),
-                device,
-            ),
+            Storage::Sharded { homes, .. } => {
+                let (own, _) = self.of_copy(copy);
+                shards::join(&own[0], own, homes, self.first_home(), device)
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ impl<M: Module + 'static> Replicas<M> {
         let modules = self.readable()?;
         let done = match self.shard() {
             _ if self.len() < 2 => None,
-            None if matches!(self.storage, Storage::Mirrored) => None,
+            None if self.copies() == self.len() => None,
             None => Some(collective::fetch(&self.records, self.len(), 0..self.len())),
             // Each has all: it was gathered after the update.
             Some(Shard::Optimizer | Shard::Gradients) => None,
@@ -107,11 +107,11 @@ impl<M: Module + 'static> Replicas<M> {
         Ok(Self::work_on(modules, inputs, work))
     }
 
-    /// [`Self::compute_each_replica`] under `ModelParallel`, with the network of the first device: the layers get the slices
-    /// of [`Self::gather_in_parts`] that the others have from the work. What else is cut is put together for it.
+    /// [`Self::compute_each_replica`] under `ModelParallel`, with the network of each replica's first device: the layers get the
+    /// slices of [`Self::gather_in_parts`] that its others have from the work. What else is cut is put together for it.
     ///
     /// # Errors
-    /// SC0915 unless there is one input, SC0907 if a copy cannot be made.
+    /// SC0915 unless there is one input per replica, SC0907 if a copy cannot be made.
     pub fn compute_in_slices<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
     where
         I: Send + 'static,
@@ -128,12 +128,16 @@ impl<M: Module + 'static> Replicas<M> {
         let others: Homes = others
             .filter_map(|record| Some((record.param, homes.get(&record.param)?.clone())))
             .collect();
-        let first = &self.modules[0];
-        let module = match others.is_empty() {
-            true => first.clone(),
-            false => shards::join(first, &self.modules, &others, 0, &self.devices[0])?,
-        };
-        Ok(Self::work_on(vec![module], inputs, work))
+        let replicas = self.modules.chunks(self.modules_of_a_copy());
+        let modules = replicas.zip(&self.devices).map(|(own, device)| {
+            let first = &own[0];
+            match others.is_empty() {
+                true => Ok(first.clone()),
+                false => shards::join(first, own, &others, 0, device),
+            }
+        });
+        let modules = modules.collect::<Result<Vec<M>>>()?;
+        Ok(Self::work_on(modules, inputs, work))
     }
 
     /// Whether layers compute with slices.
@@ -268,15 +272,22 @@ impl<M: Module + 'static> Replicas<M> {
         if matches!(self.storage, Storage::Mirrored) {
             return Ok(self.modules.clone());
         }
-        if self.keeps_copies() || self.stages.is_some() || !self.sliced_over.is_empty() {
+        if self.keeps_copies() || self.stages.is_some() {
             return Ok(self.unsharded().to_vec());
+        }
+        if !self.sliced_over.is_empty() {
+            let others = self.devices.iter().enumerate().skip(1);
+            let others = others.map(|(replica, device)| self.full_copy(replica, device));
+            return std::iter::once(Ok(self.first().clone()))
+                .chain(others)
+                .collect();
         }
         let read = |(index, device): (usize, &LogicalDevice)| {
             // The replica whose device stores the variables reads them in place.
             let stored_here = index == 0 && self.servers.is_empty() && !self.is_sharded();
             match stored_here {
                 true => Ok(self.modules[0].clone()),
-                false => self.full_copy(device),
+                false => self.full_copy(0, device),
             }
         };
         self.devices.iter().enumerate().map(read).collect()

@@ -43,6 +43,6 @@ pub(crate) enum Storing {
     CopiesInProcesses,
     /// Once for all replicas, which fetch them before they compute.
     Once,
-    /// Once, on the devices that compute their layers. All devices together are one replica.
+    /// Once for each replica, on its devices that compute the layers.
     ByLayers,
 }

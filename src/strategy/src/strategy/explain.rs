@@ -186,8 +186,8 @@ impl fmt::Display for StepInWords {
 mod tests {
     use super::*;
     use crate::{
-        AsStrategy, CentralStorageStrategy, MirroredStrategy, ModelParallel, OneDeviceStrategy,
-        ParameterServerStrategy, PipelineStrategy, TpuStrategy, cpu,
+        AsStrategy, CentralStorageStrategy, DeviceMesh, MirroredStrategy, ModelParallel,
+        OneDeviceStrategy, ParameterServerStrategy, PipelineStrategy, TpuStrategy, cpu,
     };
 
     fn mirrored(shard: Option<Shard>) -> StepInWords {
@@ -211,6 +211,7 @@ mod tests {
 
     #[test]
     fn every_strategy_has_words() {
+        let mesh = DeviceMesh::logical([2, 2], ["batch", "model"]).expect("devices");
         let all: Vec<Strategy> = vec![
             OneDeviceStrategy::new(cpu(0))
                 .expect("a processor")
@@ -228,6 +229,7 @@ mod tests {
             TpuStrategy::simulated().expect("cores").strategy(),
             PipelineStrategy::logical(3).expect("devices").strategy(),
             ModelParallel::logical(3).expect("devices").strategy(),
+            ModelParallel::over(&mesh).expect("two axes").strategy(),
         ];
         for strategy in all {
             let words = strategy.explain().to_plain();
@@ -240,6 +242,13 @@ mod tests {
                 "{words}"
             );
         }
+        let words = ModelParallel::over(&mesh).expect("two axes").explain();
+        let factors: Vec<f64> = words.rows.iter().map(|row| row.factor).collect();
+        // Those of one replica, but for half the activations, and the gradients of mirrored training.
+        let alone = ModelParallel::logical(2).expect("devices").explain();
+        let alone: Vec<f64> = alone.rows.iter().map(|row| row.factor).collect();
+        assert_eq!(factors[..4], alone[..4]);
+        assert_eq!(factors[4..], [alone[4] / 2.0, 1.0]);
         let html = mirrored(Some(Shard::Parameters)).to_html();
         assert!(
             html.contains("3 · 3/4 · P") && html.contains("ZeRO-3"),

@@ -58,7 +58,10 @@ pub struct Strategy(Arc<Inner>);
 struct Inner {
     id: StrategyId,
     kind: StrategyKind,
-    /// Of a pipeline the stages, of model parallelism the devices with slices.
+    /// All that compute: a device for each replica; of a pipeline the stages, and of model parallelism the devices with
+    /// slices, one replica after the other.
+    computing: Vec<LogicalDevice>,
+    /// The first device of each replica.
     replicas: Vec<LogicalDevice>,
     servers: Vec<LogicalDevice>,
     settings: Mutex<Settings>,
@@ -91,9 +94,19 @@ type Handle = Arc<()>;
 static REGISTRY: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 impl Strategy {
-    /// A new strategy on these devices, and its first handle.
+    /// A new strategy with a replica on each of these devices, and its first handle.
     fn register(kind: StrategyKind, replicas: Vec<LogicalDevice>) -> (Self, Handle) {
         Self::register_with(kind, replicas, Vec::new(), Settings::default())
+    }
+
+    /// A new strategy with so many replicas, each of which has as many of these devices, and its first handle.
+    fn register_in_groups(
+        kind: StrategyKind,
+        devices: Vec<LogicalDevice>,
+        replicas: usize,
+        settings: Settings,
+    ) -> (Self, Handle) {
+        Self::register_all(kind, (devices, replicas), Vec::new(), settings, None)
     }
 
     /// [`Self::register`] with servers, which only store variables, and settings.
@@ -103,25 +116,28 @@ impl Strategy {
         servers: Vec<LogicalDevice>,
         settings: Settings,
     ) -> (Self, Handle) {
-        Self::register_all(kind, replicas, servers, settings, None)
+        let count = replicas.len();
+        Self::register_all(kind, (replicas, count), servers, settings, None)
     }
 
     fn register_all(
         kind: StrategyKind,
-        mut replicas: Vec<LogicalDevice>,
+        (mut computing, replicas): (Vec<LogicalDevice>, usize),
         mut servers: Vec<LogicalDevice>,
         settings: Settings,
         team: Option<Arc<Team>>,
     ) -> (Self, Handle) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        for (id, device) in replicas.iter_mut().chain(&mut servers).enumerate() {
+        for (id, device) in computing.iter_mut().chain(&mut servers).enumerate() {
             device.id = id;
         }
+        let each = (computing.len() / replicas.max(1)).max(1);
         let handle = Handle::new(());
         let strategy = Self(Arc::new(Inner {
             id: StrategyId(NEXT.fetch_add(1, Ordering::Relaxed)),
             kind,
-            replicas,
+            replicas: computing.iter().step_by(each).cloned().collect(),
+            computing,
             servers,
             settings: Mutex::new(settings),
             team,
@@ -155,13 +171,15 @@ impl Strategy {
         format!("{}#{}", self.name(), self.0.id.0)
     }
 
-    /// One device per replica, in the order of the replicas. A pipeline is one replica, with its inputs on the first stage's; so
-    /// is a model whose layers are cut, with its inputs on the first device.
+    /// One device per replica, in the order of the replicas. A replica of several devices, the stages of a pipeline or those
+    /// with slices of each layer, has its inputs on the first of them.
     pub fn replicas(&self) -> &[LogicalDevice] {
-        match self.storing() {
-            Storing::ByLayers => &self.0.replicas[..1],
-            Storing::Copies | Storing::CopiesInProcesses | Storing::Once => &self.0.replicas,
-        }
+        &self.0.replicas
+    }
+
+    /// How many devices compute a replica together: the stages of a pipeline, or those with slices of each layer; else 1.
+    pub fn devices_of_a_replica(&self) -> usize {
+        self.0.computing.len() / self.0.replicas.len().max(1)
     }
 
     /// The devices that store variables and compute nothing: those of a parameter server strategy.
@@ -170,9 +188,9 @@ impl Strategy {
     }
 
     /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them. Of a pipeline its
-    /// stages, of model parallelism all that have slices.
+    /// stages, of model parallelism all that have slices, one replica after the other.
     pub fn devices(&self) -> Vec<LogicalDevice> {
-        [self.0.replicas.as_slice(), self.servers()].concat()
+        [self.0.computing.as_slice(), self.servers()].concat()
     }
 
     /// The communication pattern of its all-reduce.

@@ -7,9 +7,14 @@
 //! and its part of an optimizer step. Variables that no pattern matches are on the first device, which computes what is not
 //! cut.
 //!
-//! Keras (keras-team/keras@015139f, `keras/src/distribution/distribution_lib.py`) has two axes: the batch is divided along the first
-//! one of the mesh, and an unmatched variable is replicated on all devices. Each process of a cluster runs the same program, so
-//! that a copy costs no transfer. Here one process has all devices, and a copy on each would be computed with several times.
+//! Tensor and data parallelism compose in a mesh of two axes: the devices of a row, along the last axis, compute the layers
+//! together, and are a replica; the rows, along the first axis, divide the batch as mirrored replicas do. Between them the
+//! gradients are averaged by the same all-reduce, so that a step is that of mirrored replicas whose layers are in slices.
+//!
+//! Keras (keras-team/keras@015139f, `keras/src/distribution/distribution_lib.py`) divides the batch along the first axis too, unless
+//! `batch_dim_name` names another, and replicates an unmatched variable on all devices. Each process of a cluster runs the same
+//! program, so that a copy costs no transfer. Here one process has all devices, and a copy on each of a row would be computed
+//! with several times.
 //!
 //! Sources: Shoeybi et al. 2019, "Megatron-LM", section 3.
 
@@ -18,11 +23,14 @@ mod layout;
 mod mesh;
 
 use stratoscope_diagnostics::Result;
+use stratoscope_render::text;
 
 use super::distribution::{Distribution, Storing};
 use super::explain::Row;
 use super::mirrored::distinct;
-use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
+use super::{
+    Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, cross_device_ops, handle, split,
+};
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
 use crate::variable::VariableKind;
@@ -50,14 +58,48 @@ pub struct ModelParallel {
 }
 
 impl ModelParallel {
-    /// Cuts variables as a map of layouts says, over the devices of its mesh.
+    /// Cuts variables as a map of layouts says, over the devices along the last axis of its mesh. Those along the first axis
+    /// are replicas, which divide the batch.
+    ///
+    /// ```
+    /// use stratoscope_strategy::{AsStrategy, DeviceMesh, LayoutMap, ModelParallel};
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let mesh = DeviceMesh::logical([2, 3], ["batch", "model"])?;
+    /// let layout = LayoutMap::new(&mesh).cut("intermediate.dense.weight", [Some("model"), None])?;
+    /// let strategy = ModelParallel::new(layout)?;
+    /// assert_eq!(strategy.replicas().len(), 2);
+    /// assert_eq!(strategy.strategy().devices_of_a_replica(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// SC0627 for a mesh that divides the batch too, or that has one device.
+    /// SC0627 for a mesh with one device along its last axis, or with several along more than two axes.
     pub fn new(layout: LayoutMap) -> Result<Self> {
-        layout.mesh().check_for_model()?;
+        layout.mesh().check_for_model("ModelParallel::new")?;
         let devices = layout.mesh().devices().to_vec();
         Self::with(devices, Some(layout))
+    }
+
+    /// Cuts the layers of BERT over a mesh, as [`Self::logical`] does: the last axis has the slices, the first one the replicas.
+    ///
+    /// ```
+    /// use stratoscope_strategy::{DeviceMesh, ModelParallel};
+    ///
+    /// # fn main() -> stratoscope_diagnostics::Result<()> {
+    /// let strategy = ModelParallel::over(&DeviceMesh::logical([2, 2], ["batch", "model"])?)?;
+    /// let words = "4 logical CPU devices, 2 replicas in slices of each layer on 2 devices";
+    /// assert!(strategy.to_string().ends_with(words));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// SC0627 as for [`Self::new`].
+    pub fn over(mesh: &DeviceMesh) -> Result<Self> {
+        mesh.check_for_model("ModelParallel::over")?;
+        Self::of(mesh.devices().to_vec(), mesh.replicas(), None)
     }
 
     /// Splits the default device into `devices` logical devices, 2 to 64, with the layout for BERT.
@@ -101,6 +143,11 @@ impl ModelParallel {
     }
 
     fn with(devices: Vec<LogicalDevice>, layout: Option<LayoutMap>) -> Result<Self> {
+        let replicas = layout.as_ref().map_or(1, |it| it.mesh().replicas());
+        Self::of(devices, replicas, layout)
+    }
+
+    fn of(devices: Vec<LogicalDevice>, replicas: usize, layout: Option<LayoutMap>) -> Result<Self> {
         if devices.len() < 2 {
             let what = "number of devices with slices of the layers";
             return Err(problem::bad_size(what, devices.len(), "at least 2"));
@@ -110,12 +157,13 @@ impl ModelParallel {
             ..Settings::default()
         };
         let kind = StrategyKind::ModelParallel;
-        let (strategy, _handle) = Strategy::register_with(kind, devices, Vec::new(), settings);
+        let (strategy, _handle) = Strategy::register_in_groups(kind, devices, replicas, settings);
         Ok(Self { strategy, _handle })
     }
 }
 
 handle!(ModelParallel);
+cross_device_ops!(ModelParallel);
 
 /// What it says of itself.
 pub(super) struct Slices;
@@ -135,26 +183,35 @@ impl Distribution for Slices {
 
     /// Those that are cut are cut afterwards ([`assign`]).
     fn created(&self, strategy: &Strategy, _taken: usize, _rows: Option<Rows>) -> Kind {
-        let (label, first) = (strategy.label(), strategy.replicas().first());
-        let home = first.map_or("", |device| device.name.as_str());
-        let why = format!("made in the scope of `{label}`: not cut, on {home}, its first device");
-        Kind::whole(VariableKind::Local, why, vec![0])
+        let (label, replicas) = (strategy.label(), strategy.replicas());
+        let made = format!("made in the scope of `{label}`: not cut");
+        if let [first] = replicas {
+            let why = format!("{made}, on {}, its first device", first.name);
+            return Kind::whole(VariableKind::Local, why, vec![0]);
+        }
+        let each = text::count(replicas.len(), "replica");
+        let why = format!("{made}, a copy on the first device of each of its {each}");
+        let homes = replicas.iter().map(|device| device.id).collect();
+        Kind::whole(VariableKind::Mirrored, why, homes)
     }
 
     fn step(&self, strategy: &Strategy) -> String {
-        in_words::sentence(strategy.model_devices().len())
+        in_words::sentence(strategy)
     }
 
     fn bytes(&self, strategy: &Strategy) -> Option<Vec<Row>> {
-        Some(in_words::bytes(strategy.model_devices().len()))
+        Some(in_words::bytes(
+            strategy.devices_of_a_replica(),
+            strategy.replicas().len(),
+        ))
     }
 }
 
 impl Strategy {
-    /// The devices that have slices of the layers; empty under other strategies.
+    /// The devices that have slices of the layers, one replica after the other; empty under other strategies.
     pub fn model_devices(&self) -> &[LogicalDevice] {
         match self.kind() {
-            StrategyKind::ModelParallel => &self.0.replicas,
+            StrategyKind::ModelParallel => &self.0.computing,
             _ => &[],
         }
     }
@@ -206,6 +263,19 @@ mod tests {
         ] {
             assert_eq!(passive.cut_axis(name), axis, "{name}");
         }
+    }
+
+    #[test]
+    fn a_row_of_a_mesh_is_a_replica() {
+        let mesh = DeviceMesh::logical([3, 2], ["batch", "model"]).expect("six devices");
+        let strategy = ModelParallel::over(&mesh).expect("two axes");
+        let passive = strategy.strategy();
+        let places: Vec<usize> = strategy.replicas().iter().map(|it| it.id).collect();
+        assert_eq!(places, [0, 2, 4]);
+        assert_eq!((passive.devices().len(), strategy.devices().len()), (6, 6));
+        assert_eq!(passive.devices_of_a_replica(), 2);
+        let layout = ModelParallel::new(LayoutMap::new(&mesh)).expect("two axes");
+        assert_eq!(layout.replicas().len(), 3);
     }
 
     #[test]

@@ -229,9 +229,10 @@ impl MultiWorkerMirroredStrategy {
             cross_device_ops: CrossDeviceOps::Chain,
             ..Settings::default()
         };
+        let replicas = devices.len();
         let (strategy, _handle) = Strategy::register_all(
             StrategyKind::MultiWorkerMirrored,
-            devices,
+            (devices, replicas),
             Vec::new(),
             settings,
             Some(team),

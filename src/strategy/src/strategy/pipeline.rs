@@ -21,7 +21,7 @@ use stratoscope_diagnostics::Result;
 use super::distribution::{Distribution, Storing};
 use super::explain::Row;
 use super::mirrored::distinct;
-use super::{Handle, IntoReplicaCount, Strategy, StrategyKind, handle, split};
+use super::{Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, handle, split};
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
 use crate::variable::VariableKind;
@@ -178,7 +178,8 @@ impl PipelineStrategy {
             let what = "number of stages of a pipeline";
             return Err(problem::bad_size(what, devices.len(), "at least 2"));
         }
-        let (strategy, _handle) = Strategy::register(StrategyKind::Pipeline, devices);
+        let (strategy, _handle) =
+            Strategy::register_in_groups(StrategyKind::Pipeline, devices, 1, Settings::default());
         Ok(Self { strategy, _handle })
     }
 }
@@ -223,7 +224,7 @@ impl Strategy {
     /// The devices of the stages of a pipeline; empty for other strategies.
     pub fn stages(&self) -> &[LogicalDevice] {
         match self.kind() {
-            StrategyKind::Pipeline => &self.0.replicas,
+            StrategyKind::Pipeline => &self.0.computing,
             _ => &[],
         }
     }

@@ -13,7 +13,15 @@ impl Strategy {
             return format!("{devices}, {pipeline}");
         }
         if !self.model_devices().is_empty() {
-            return format!("{devices}, slices of each layer on all of them");
+            return match self.replicas().len() {
+                1 => format!("{devices}, slices of each layer on all of them"),
+                replicas => {
+                    let each = self.devices_of_a_replica();
+                    format!(
+                        "{devices}, {replicas} replicas in slices of each layer on {each} devices"
+                    )
+                }
+            };
         }
         let Some(shard) = self.shard() else {
             return devices;
@@ -30,17 +38,17 @@ impl Strategy {
         if let Some(devices) = self.distribution().devices(self) {
             return devices;
         }
-        let replicas = self.0.replicas.as_slice();
-        let Some(first) = replicas.first() else {
+        let devices = self.0.computing.as_slice();
+        let Some(first) = devices.first() else {
             return "no device".to_owned();
         };
         let alike =
             |device: &LogicalDevice| device.kind == first.kind && device.backend == first.backend;
-        if !replicas.iter().all(alike) {
-            let names: Vec<&str> = replicas.iter().map(|device| device.name.as_str()).collect();
+        if !devices.iter().all(alike) {
+            let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
             return names.join(", ");
         }
-        if let [only] = replicas {
+        if let [only] = devices {
             return format!("{} ({})", only.name, only.description);
         }
         let kind = match first.kind {
@@ -49,7 +57,7 @@ impl Strategy {
             DeviceKind::Simulated => "simulated ",
         };
         text::count(
-            replicas.len(),
+            devices.len(),
             &format!("{kind}{} device", first.backend.title()),
         )
     }

@@ -3,6 +3,7 @@
 
 mod devices;
 mod encoder;
+mod mesh;
 mod placement;
 mod replicas;
 mod scaling;

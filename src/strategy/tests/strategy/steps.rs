@@ -152,7 +152,8 @@ pub fn update(replicas: &mut Replicas<Encoder>, gradients: Vec<GradientsParams>)
         false => gradients,
         true => gradients
             .into_iter()
-            .flat_map(|of_all| replicas.scatter(of_all))
+            .enumerate()
+            .flat_map(|(copy, of_all)| replicas.scatter(copy, of_all))
             .collect(),
     };
     replicas

@@ -128,9 +128,9 @@ fn strategy(state: &ModelState) -> String {
                 let stages = it.stages;
                 format!(", {stages} stages, {} micro-batches", it.micro_batches)
             });
-            let slices = match strategy.model_devices().len() {
-                0 => String::new(),
-                count => format!(", slices on {count} devices"),
+            let slices = match strategy.model_devices().is_empty() {
+                true => String::new(),
+                false => format!(", slices on {} devices", strategy.devices_of_a_replica()),
             };
             format!(
                 "{}, replicas on {backends:?}, {} servers, asynchronous: {}, {:?}, {:?}{}{}",

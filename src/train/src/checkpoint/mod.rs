@@ -219,11 +219,13 @@ fn params(state: &ModelState) -> Vec<ParamId> {
 /// Copies that make every update alike are written once.
 fn layout<'a>(state: &'a ModelState, settings: &StepSettings) -> Layout<'a> {
     let replicas = &state.step.replicas;
-    let stored = replicas.modules().len();
-    let are_equal = settings.exchange == ExchangeMode::AllReduce && replicas.copies() == stored;
+    let are_equal = settings.exchange == ExchangeMode::AllReduce;
     Layout {
         records: replicas.records(),
-        copies: if are_equal { 1 } else { stored },
+        copies: match are_equal {
+            true => replicas.modules_of_a_copy(),
+            false => replicas.modules().len(),
+        },
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn moments_from(
                 continue;
             };
             for kept in StoredTensor::ALL {
-                let written = copy.min(layout.copies - 1);
+                let written = copy % layout.copies;
                 let name = format!("{}.{written}.{}", kept.name(), record.name);
                 let count = kept.numbers(shape);
                 if count == 0 || file.tensor(&name).is_err() {

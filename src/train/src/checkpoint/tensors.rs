@@ -34,7 +34,7 @@ use stratoscope_step::SavedStep;
 /// Copies of the variables, and how many of them are written.
 pub(super) struct Layout<'a> {
     pub records: &'a [VariableRecord],
-    /// 1 where all copies are always equal, else their number.
+    /// The modules of one copy where all copies are always equal, else all modules.
     pub copies: usize,
 }
 
@@ -365,7 +365,8 @@ pub(super) fn read(
                         .map(|(name, view)| (name.to_owned(), view))
                         .collect(),
                 };
-                filled(module, "weights.0".to_owned(), layout, &mut again)?
+                let written = format!("weights.{}", copy % layout.copies);
+                filled(module, written, layout, &mut again)?
             }
         };
     }

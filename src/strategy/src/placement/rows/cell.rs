@@ -68,12 +68,16 @@ impl Cell {
         match self {
             Self::Missing => "no copy".to_owned(),
             Self::Elsewhere => "–".to_owned(),
-            // A shard has no other copy to compare with, so its rows say more than its checksum.
+            // A shard has seldom another copy to compare with, so its rows say more than its checksum.
             Self::Copy {
                 rows: Some(rows),
                 axis,
+                odd,
                 ..
-            } => in_words(rows, *axis),
+            } => match odd {
+                true => format!("≠{}", in_words(rows, *axis)),
+                false => in_words(rows, *axis),
+            },
             Self::Copy { checksum, odd, .. } => match odd {
                 true => format!("≠{}", checksum.short()),
                 false => checksum.short(),

@@ -31,6 +31,7 @@ pub(super) fn devices(report: &PlacementReport) -> Vec<DeviceLine<'_>> {
         lines.push(DeviceLine {
             column,
             role: match (column.replica, column.server, column.stage.or(column.slice)) {
+                (Some(replica), _, Some(slice)) => format!("replica {replica}, slice {slice}"),
                 (Some(replica), ..) => format!("replica {replica}"),
                 (None, Some(server), _) => format!("server {server}"),
                 (None, None, Some(slice)) if column.slice.is_some() => format!("slice {slice}"),
@@ -82,6 +83,7 @@ pub(super) fn reality(devices: &[DeviceColumn]) -> Vec<String> {
 pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
     let mut kinds: Vec<KindLine> = Vec::new();
     let is_sliced = report.devices.iter().any(|it| it.slice.is_some());
+    let is_mesh = is_sliced && report.devices.iter().any(|it| it.replica.is_some());
     for row in &report.variables {
         let title = kind(row);
         let known = kinds.iter().position(|kind| kind.title == title);
@@ -91,7 +93,9 @@ pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
                 variables: 0,
                 meaning: match row.kind {
                     _ if row.outside => OUTSIDE,
+                    VariableKind::Sharded if is_mesh => SLICES_OF_REPLICAS,
                     VariableKind::Sharded if is_sliced => SLICES,
+                    VariableKind::Mirrored if is_mesh => WHOLE_IN_MESH,
                     kind => meaning(kind),
                 },
                 why: Vec::new(),
@@ -110,6 +114,10 @@ pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
 const OUTSIDE: &str = "not made under the strategy, so its other replicas have no copy";
 
 const SLICES: &str = "a slice of rows or columns on each device, with its moments; a layer is computed by all of them, each with its slice";
+
+const SLICES_OF_REPLICAS: &str = "a slice of rows or columns on each device of a replica, with its moments; they compute a layer together, and the same slice of all replicas stays equal";
+
+const WHOLE_IN_MESH: &str = "a copy on the first device of every replica; every update is applied to all of them, so they stay equal";
 
 /// What a kind means, in one sentence.
 fn meaning(kind: VariableKind) -> &'static str {

@@ -33,7 +33,6 @@ pub(super) fn line(
     name: &str,
     origins: &[String],
 ) -> Line {
-    let usual = usual(row);
     let cell = |device: usize| match row.on(device) {
         None if has_to_be_on(report, row, device) => Cell::Missing,
         None => Cell::Elsewhere,
@@ -41,7 +40,7 @@ pub(super) fn line(
             checksum: copy.checksum,
             parts: parts(report, row, device, copy),
             proved: row.copies.len() > 1 && row.must_be_equal() && !row.is_unequal(),
-            odd: row.is_unequal() && usual != Some(copy.checksum),
+            odd: row.is_unequal() && usual(row, copy) != Some(copy.checksum),
             rows: copy.rows.clone(),
             axis: copy.axis,
             updated: copy.updated.clone(),
@@ -132,12 +131,13 @@ pub(super) fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String
 }
 
 /// Whether a variable has to have a copy on a device: a mirrored variable on every replica, and a variable outside
-/// the strategy on every replica of the strategy that it should have been created under.
+/// the strategy on every replica of the strategy that it should have been created under. Of a replica of several devices it
+/// is the first one that has what is whole.
 pub(super) fn has_to_be_on(report: &PlacementReport, row: &VariableRow, device: usize) -> bool {
     let replica = report
         .devices
         .get(device)
-        .is_some_and(|column| column.replica.is_some());
+        .is_some_and(|column| column.replica.is_some() && column.slice.unwrap_or(0) == 0);
     replica && (row.outside || row.must_be_equal())
 }
 
@@ -163,13 +163,14 @@ fn add(sums: &mut Vec<u64>, parts: &[u64]) {
     }
 }
 
-/// The checksum of more than half of the copies, if there is one.
-fn usual(row: &VariableRow) -> Option<Checksum> {
+/// The checksum of more than half of the copies of a piece, or of all of the variable, if there is one.
+fn usual(row: &VariableRow, of: &VariableCopy) -> Option<Checksum> {
     let mut votes: HashMap<Checksum, usize> = HashMap::new();
-    for copy in &row.copies {
+    for copy in row.copies_of(of) {
         *votes.entry(copy.checksum).or_default() += 1;
     }
+    let all: usize = votes.values().sum();
     let most = votes.into_iter().max_by_key(|(_, votes)| *votes);
-    most.filter(|(_, votes)| votes * 2 > row.copies.len())
+    most.filter(|(_, votes)| votes * 2 > all)
         .map(|(checksum, _)| checksum)
 }

@@ -2,6 +2,7 @@
 
 use stratoscope_render::text;
 
+use crate::strategy::Strategy;
 use crate::strategy::explain::{EXAMPLE, EXAMPLE_ACTIVATIONS, Row};
 
 /// The encoder layers of BERT-base, the example of the table.
@@ -10,7 +11,23 @@ const EXAMPLE_LAYERS: u32 = 12;
 /// of 109.5 million.
 const EXAMPLE_CUT: f64 = 12.0 * (12.0 * 768.0 * 768.0 + 3.0 * 768.0 + 3072.0) / 109.5e6;
 
-pub(super) fn sentence(devices: usize) -> String {
+pub(super) fn sentence(strategy: &Strategy) -> String {
+    let (devices, replicas) = (strategy.devices_of_a_replica(), strategy.replicas().len());
+    let in_slices = in_slices(devices);
+    if replicas == 1 {
+        return in_slices;
+    }
+    format!(
+        "Each of {}, a row of the mesh, has all weights once and computes its share of the batch. {in_slices} \
+         An all-reduce ({}) between these first devices gives each replica the mean of all gradients; each makes the same \
+         update, every device that of its slices.",
+        text::count(replicas, "replica"),
+        strategy.cross_device_ops().title(),
+    )
+}
+
+/// What the devices of a replica do.
+fn in_slices(devices: usize) -> String {
     format!(
         "Each of {} has a slice of the weights of each encoder layer, with its gradients and moments: some of the attention heads, \
          and 1/{devices} of the numbers of the feed-forward part. All compute each layer together. Each half of a layer sends \
@@ -21,30 +38,51 @@ pub(super) fn sentence(devices: usize) -> String {
     )
 }
 
-/// For the layers of BERT-base and a batch of 32 × 128 tokens.
-pub(super) fn bytes(devices: usize) -> Vec<Row> {
+/// For the layers of BERT-base and a batch of 32 × 128 tokens, which the replicas divide.
+pub(super) fn bytes(devices: usize, replicas: usize) -> Vec<Row> {
     let count = devices as f64;
     let around = count - 1.0;
     let layers = f64::from(EXAMPLE_LAYERS);
     let sent = 8.0 * layers * around * EXAMPLE_ACTIVATIONS / EXAMPLE;
+    let (sent_between, all_other, share) = match replicas {
+        1 => (
+            "sent between the devices",
+            "all other weights, on the first device",
+            String::new(),
+        ),
+        _ => (
+            "sent between the devices of a replica",
+            "all other weights, on each first device",
+            format!("/{replicas}"),
+        ),
+    };
+    let parts = replicas as f64;
     let piece = |what, times: f64, symbol: &str| {
         let formula = format!("{symbol}C / {devices}");
         Row::new(what, formula, times * EXAMPLE_CUT / count)
     };
     let whole = 1.0 - EXAMPLE_CUT;
-    vec![
+    let mut rows = vec![
         piece(
             "weights of the layers that are cut, C, on a device",
             1.0,
             "",
         ),
         piece("moments there", 2.0, "2 "),
-        Row::new("all other weights, on the first device", "P − C", whole),
+        Row::new(all_other, "P − C", whole),
         Row::new("moments there", "2 (P − C)", 2.0 * whole),
         Row::new(
-            "sent between the devices",
-            format!("8 · {} · L · B · S · H · 4 bytes", devices - 1),
-            sent,
+            sent_between,
+            format!("8 · {} · L · B{share} · S · H · 4 bytes", devices - 1),
+            sent / parts,
         ),
-    ]
+    ];
+    if replicas > 1 {
+        rows.push(Row::new(
+            "gradients sent by a replica, on average",
+            format!("2 · {}/{replicas} · P", replicas - 1),
+            2.0 * (parts - 1.0) / parts,
+        ));
+    }
+    rows
 }

@@ -135,10 +135,11 @@ fn ends_with(name: &str, end: &str) -> bool {
 /// SC0626 for a pattern that matches no variable, two patterns that match one, a layout for another number of axes than a
 /// variable has, and a variable that cannot be cut in equal slices.
 pub(crate) fn assign(strategy: &Strategy, records: &mut [VariableRecord]) -> Result<()> {
-    let devices = strategy.model_devices();
-    if devices.is_empty() {
+    let devices = strategy.model_devices().len();
+    if devices == 0 {
         return Ok(());
     }
+    let (replicas, each) = (strategy.replicas().len(), strategy.devices_of_a_replica());
     let layout = strategy.layout();
     if let Some(layout) = &layout {
         check(layout, records)?;
@@ -148,17 +149,23 @@ pub(crate) fn assign(strategy: &Strategy, records: &mut [VariableRecord]) -> Res
         let Some(axis) = strategy.cut_axis(&record.name) else {
             continue;
         };
-        let slices = equal(record, axis, devices.len())?;
+        let slices = equal(record, axis, each)?;
         let what = if axis == 0 { "rows" } else { "columns" };
         record.kind = VariableKind::Sharded;
-        record.homes = (0..devices.len()).collect();
+        record.homes = (0..devices).collect();
         record.axis = axis;
+        let where_to = match replicas {
+            1 => format!("each of its {}", text::count(devices, "device")),
+            replicas => format!(
+                "each of the {each} devices of its {}",
+                text::count(replicas, "replica")
+            ),
+        };
         record.why = format!(
-            "made in the scope of `{label}`: {} {what} on each of its {}",
+            "made in the scope of `{label}`: {} {what} on {where_to}",
             text::thousands(slices.first().map_or(0, Range::len)),
-            text::count(devices.len(), "device"),
         );
-        record.rows = slices;
+        record.rows = slices.into_iter().cycle().take(devices).collect();
     }
     Ok(())
 }

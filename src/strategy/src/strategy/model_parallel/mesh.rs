@@ -83,22 +83,44 @@ impl DeviceMesh {
         self.axes.last().map_or("", |(name, _)| name)
     }
 
-    /// Whether only its last axis has several devices.
-    pub(super) fn check_for_model(&self) -> Result<()> {
-        let (last, others) = match self.axes.split_last() {
-            Some(split) => split,
-            None => return Ok(()),
-        };
-        match others.iter().find(|(_, size)| *size > 1) {
-            None => Ok(()),
-            Some((axis, _)) => Err(MeshDoesNotFit::Batch {
-                axis: axis.clone(),
-                shape: sizes(&self.axes),
-                names: self.axes.iter().map(|(name, _)| name.clone()).collect(),
-                model: last.1,
-            }
-            .error()),
+    /// How many parts the batch has: the size of the first axis, where there is another one for the layers.
+    pub(crate) fn replicas(&self) -> usize {
+        match self.axes.as_slice() {
+            [(_, size), _, ..] => *size,
+            _ => 1,
         }
+    }
+
+    /// Whether its last axis can have the slices of layers, and its first one the replicas.
+    pub(super) fn check_for_model(&self, call: &'static str) -> Result<()> {
+        let [first, others @ ..] = self.axes.as_slice() else {
+            return Ok(());
+        };
+        let Some(((model, slices), others)) = others.split_last() else {
+            return Ok(());
+        };
+        let shape = sizes(&self.axes);
+        if let Some((axis, _)) = others.iter().find(|(_, size)| *size > 1) {
+            let names = self.axes.iter().map(|(name, _)| name.clone()).collect();
+            let axis = axis.clone();
+            return Err(MeshDoesNotFit::Axes {
+                axis,
+                shape,
+                names,
+                call,
+            }
+            .error());
+        }
+        if *slices == 1 && first.1 > 1 {
+            return Err(MeshDoesNotFit::Whole {
+                axis: model.clone(),
+                batch: first.clone(),
+                shape,
+                call,
+            }
+            .error());
+        }
+        Ok(())
     }
 }
 
@@ -150,7 +172,10 @@ mod tests {
     fn a_mesh_has_a_device_for_each_place() {
         let mesh = DeviceMesh::logical([1, 3], ["batch", "model"]).expect("three places");
         assert_eq!((mesh.devices().len(), mesh.model_axis()), (3, "model"));
-        assert!(mesh.check_for_model().is_ok());
+        assert!(mesh.check_for_model("over").is_ok());
+        let mesh = DeviceMesh::logical([2, 3], ["batch", "model"]).expect("six places");
+        assert!(mesh.check_for_model("over").is_ok());
+        assert_eq!((mesh.devices().len(), mesh.replicas()), (6, 2));
         let refused = [
             DeviceMesh::new([1, 2], ["batch", "model"], [cpu(0)]).map(drop),
             DeviceMesh::logical([1, 2], ["model"]).map(drop),
@@ -159,7 +184,10 @@ mod tests {
             DeviceMesh::logical([1, -2], ["batch", "model"]).map(drop),
             DeviceMesh::logical([64, 64], ["batch", "model"]).map(drop),
             DeviceMesh::logical([0_usize; 0], ["batch"; 0]).map(drop),
-            DeviceMesh::logical([2, 2], ["batch", "model"]).and_then(|mesh| mesh.check_for_model()),
+            DeviceMesh::logical([2, 2, 2], ["batch", "text", "model"])
+                .and_then(|mesh| mesh.check_for_model("over")),
+            DeviceMesh::logical([2, 1], ["batch", "model"])
+                .and_then(|mesh| mesh.check_for_model("over")),
         ];
         for found in refused {
             assert_eq!(found.expect_err("it does not fit").code, "SC0627");
