@@ -392,9 +392,9 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
         }),
         example(VariableInFunction {
             function: "total".into(),
-            name: "numbers".into(),
-            parameter: "numbers: &Vec<f64>".into(),
-            place: place_in(VariableInFunction::PAGE.bad, "numbers.iter"),
+            names: vec!["numbers".into()],
+            parameters: "numbers: &Vec<f64>".into(),
+            places: vec![place_in(VariableInFunction::PAGE.bad, "numbers.iter")],
             function_place: place_in(VariableInFunction::PAGE.bad, "total"),
             edits: Vec::new(),
         }),

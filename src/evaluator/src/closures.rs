@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use stratoscope_cell_syntax::CellSyntax;
+use stratoscope_diagnostics::{Edit, Fix, FixKind, Place};
 
 /// What stands where a type is not known.
 const UNKNOWN: &str = "…";
@@ -35,6 +36,8 @@ struct Closure {
     text: String,
     /// The type of a number in the body.
     number: Option<&'static str>,
+    /// What the cell calls it with.
+    given: Option<Vec<String>>,
 }
 
 /// Ways out for the closure that `name` is bound to, best first.
@@ -67,14 +70,22 @@ pub fn ways_out(
     let mut numbers = captured.iter().map(|(_, kind)| kind.as_str());
     let guess = match numbers.next() {
         Some(first) if NUMBERS.contains(&first) && numbers.all(|kind| kind == first) => Some(first),
-        None if closure.others.is_empty() => closure.number,
+        None if closure.others.is_empty() && closure.is_arithmetic() => closure.number,
         _ => None,
     };
     let unknown = || guess.unwrap_or(UNKNOWN).to_owned();
+    let given = |place: usize| {
+        let operands = closure.given.as_ref()?;
+        operands.get(place).and_then(|it| type_of(it, variables))
+    };
     let kinds: Vec<String> = closure
         .parameters
         .iter()
-        .map(|(_, kind)| kind.clone().unwrap_or_else(unknown))
+        .enumerate()
+        .map(|(place, (_, kind))| {
+            let kind = kind.clone().or_else(|| given(place));
+            kind.unwrap_or_else(unknown)
+        })
         .collect();
     let number = match kinds.first() {
         Some(kind) if captured.is_empty() || guess.is_some() => Some(kind.as_str()),
@@ -86,6 +97,7 @@ pub fn ways_out(
         .returns
         .clone()
         .or(number.map(str::to_owned))
+        .or_else(|| closure.returned(&kinds))
         .unwrap_or_else(|| UNKNOWN.to_owned());
     let boxed = format!(
         "let {name}: Box<dyn Fn({}) -> {returns}> = Box::new(move {});",
@@ -115,6 +127,49 @@ pub fn ways_out(
     ways
 }
 
+/// The edit that makes a function of the closure, if all types are known and it uses no other variables.
+pub fn as_function(
+    name: &str,
+    cell: &CellSyntax,
+    variables: &BTreeMap<String, String>,
+) -> Option<Fix> {
+    let written = ways_out(name, cell, variables).into_iter().next()?;
+    let function = written.strip_prefix("make it a function: `")?;
+    let function = function.strip_suffix('`')?.to_owned();
+    let (wanted, code) = (name.to_owned(), cell.code().clone());
+    let (span, others) = cell.read(move |syntax| {
+        let statements = syntax.statements_as_typed()?;
+        let found = find(&wanted, &code, statements)?;
+        let statement = statements.iter().find(|it| binds(it, &wanted))?;
+        let others = found.bound_here.into_iter().chain(found.others);
+        Some((statement.span().byte_range(), others.collect::<Vec<_>>()))
+    })?;
+    let is_captured = others.iter().any(|it| variables.contains_key(it));
+    if function.contains(UNKNOWN) || is_captured {
+        return None;
+    }
+    Some(Fix {
+        kind: FixKind::Change,
+        title: written,
+        edits: vec![Edit {
+            place: Place::span(span.start, span.end),
+            replacement: function,
+        }],
+    })
+}
+
+/// Whether a statement is the `let` of a name.
+fn binds(statement: &syn::Stmt, name: &str) -> bool {
+    let syn::Stmt::Local(local) = statement else {
+        return false;
+    };
+    let pattern = match &local.pat {
+        syn::Pat::Type(typed) => typed.pat.as_ref(),
+        other => other,
+    };
+    matches!(pattern, syn::Pat::Ident(bound) if bound.ident == name)
+}
+
 impl Closure {
     /// Whether the value has the type of its operands: sums and products of them.
     fn is_arithmetic(&self) -> bool {
@@ -123,6 +178,78 @@ impl Closure {
             && !self.body.contains("==")
             && !self.body.contains(" as ")
     }
+
+    /// The type of what it returns, where a method at the end of its body says it.
+    fn returned(&self, kinds: &[String]) -> Option<String> {
+        let body: syn::Expr = syn::parse_str(&self.body).ok()?;
+        match &body {
+            syn::Expr::MethodCall(call) => {
+                let method = call.method.to_string();
+                let of_type = |names: &[&str]| names.contains(&method.as_str());
+                let receiver = typed(&self.body, &call.receiver);
+                let is_data = |it: &(String, Option<String>), kind: &String| {
+                    it.0 == receiver && kind.trim_start_matches('&') == "Dataset"
+                };
+                let mut parameters = self.parameters.iter().zip(kinds);
+                if of_type(&["len", "count"]) {
+                    Some("usize".to_owned())
+                } else if of_type(&["to_string", "to_uppercase", "to_lowercase", "replace", "repeat"]) {
+                    Some("String".to_owned())
+                } else if of_type(&["contains", "starts_with", "ends_with", "is_empty"]) {
+                    Some("bool".to_owned())
+                } else if of_type(&["take", "skip", "shuffled", "filter", "dedupe", "clone"])
+                    && parameters.any(|(it, kind)| is_data(it, kind))
+                {
+                    Some("Dataset".to_owned())
+                } else {
+                    None
+                }
+            }
+            syn::Expr::Macro(called) if called.mac.path.is_ident("format") => {
+                Some("String".to_owned())
+            }
+            syn::Expr::Macro(called) if called.mac.path.is_ident("println") => Some("()".to_owned()),
+            syn::Expr::Binary(binary) => {
+                let is_condition = matches!(
+                    binary.op,
+                    syn::BinOp::Eq(_)
+                        | syn::BinOp::Ne(_)
+                        | syn::BinOp::Lt(_)
+                        | syn::BinOp::Le(_)
+                        | syn::BinOp::Gt(_)
+                        | syn::BinOp::Ge(_)
+                        | syn::BinOp::And(_)
+                        | syn::BinOp::Or(_)
+                );
+                is_condition.then(|| "bool".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The type of a value that a closure is called with, as a parameter names it.
+fn type_of(operand: &str, variables: &BTreeMap<String, String>) -> Option<String> {
+    let literal = syn::parse_str::<syn::Lit>(operand).ok();
+    if let Some(literal) = literal {
+        return match literal {
+            syn::Lit::Str(_) => Some("&str".to_owned()),
+            syn::Lit::Float(_) => Some("f64".to_owned()),
+            syn::Lit::Int(_) => Some("i32".to_owned()),
+            syn::Lit::Bool(_) => Some("bool".to_owned()),
+            _ => None,
+        };
+    }
+    let sign = if operand.starts_with('&') { "&" } else { "" };
+    let name = operand.trim_start_matches('&').trim_end_matches(".clone()");
+    let kind = variables.get(name)?;
+    // Types of ours are known by their last names.
+    let short = match kind.strip_prefix("stratoscope::") {
+        Some(path) if !path.contains('<') => path.rsplit("::").next().unwrap_or(path),
+        Some(_) => return None,
+        None => kind,
+    };
+    Some(format!("{sign}{short}"))
 }
 
 fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
@@ -141,6 +268,13 @@ fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
                 let others = found.others.iter();
                 let here = others.filter(|other| before.names.contains(other));
                 found.bound_here = here.cloned().collect();
+                let mut calls = Calls {
+                    name,
+                    code,
+                    given: None,
+                };
+                statements.iter().for_each(|it| calls.visit_stmt(it));
+                found.given = calls.given;
                 Some(found)
             }
             _ => {
@@ -149,6 +283,33 @@ fn find(name: &str, code: &str, statements: &[syn::Stmt]) -> Option<Closure> {
             }
         }
     })
+}
+
+/// The first call of a closure by its name.
+struct Calls<'a> {
+    name: &'a str,
+    code: &'a str,
+    given: Option<Vec<String>>,
+}
+
+impl<'ast> Visit<'ast> for Calls<'_> {
+    fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
+        let is_it = matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident(self.name));
+        if is_it && self.given.is_none() {
+            let operands = call.args.iter().map(|it| typed(self.code, it));
+            self.given = Some(operands.collect());
+        }
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        let values = called.parse_body_with(
+            syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated,
+        );
+        if let Ok(values) = values {
+            values.iter().for_each(|it| self.visit_expr(it));
+        }
+    }
 }
 
 /// The names that patterns bind.
@@ -182,6 +343,7 @@ fn read(text: &str, closure: &syn::ExprClosure) -> Closure {
     Closure {
         others: others.collect(),
         bound_here: Vec::new(),
+        given: None,
         returns,
         body: typed(text, &closure.body),
         is_block: matches!(*closure.body, syn::Expr::Block(_)),
@@ -245,6 +407,13 @@ mod tests {
 
     #[test]
     fn types_are_written_out_where_they_are_seen() {
+        check(
+            "let f = |d| d.trim().len();\nf(\"a\");",
+            [
+                "fn f(d: &str) -> usize { d.trim().len() }",
+                "let f: Box<dyn Fn(&str) -> usize> = Box::new(move |d| d.trim().len());",
+            ],
+        );
         check(
             "// ü\nlet f = |x| x + v;",
             [

@@ -272,7 +272,8 @@ fn refuse(
     }
     let (problem, mut fixes) = obstacle.explanation(name, cell, variables);
     let first = match obstacle {
-        Obstacle::Reference if !is_guard(name, cell) => check::owned(cell, name),
+        Obstacle::Reference if !is_guard(name, cell) => check::owned(cell, name, variables),
+        Obstacle::Closure => closures::as_function(name, cell, variables),
         _ => None,
     };
     if first.is_some() {

@@ -32,6 +32,7 @@ mod python;
 mod python_expressions;
 mod python_values;
 mod resolve;
+mod returned;
 mod scan;
 mod scope;
 mod segments;
@@ -130,7 +131,8 @@ fn find(cell: &Syntax, context: &CellContext) -> Vec<Diagnostic> {
         None => syntax::explain(cell, context).into_iter().collect(),
     };
     findings.sort_by_key(primary_start);
-    findings
+    let findings = findings.into_iter();
+    findings.map(|it| returned::settled(cell, it)).collect()
 }
 
 fn of_rust(cell: &Syntax, tokens: TokenStream, context: &CellContext) -> Vec<Diagnostic> {

@@ -7,13 +7,14 @@ use syn::visit::{self, Visit};
 use super::calls::{Found, Operand, span_of};
 use super::strategies::strategies_made_in;
 use super::{
-    CellContext, habits, kind, outside_function, plain, slips, suggest, wrong_type::wrong_type,
+    CellContext, habits, kind, outside_function, plain, returned, slips, suggest,
+    wrong_type::wrong_type,
 };
 use crate::arguments::Kind;
 use crate::rules::{
     InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
 };
-use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
+use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
 /// An error of rustc's in the words of the notebook; `None`: rustc's are the better ones. Its first label is
@@ -24,7 +25,10 @@ pub fn in_our_words(
     context: &CellContext,
 ) -> Option<Diagnostic> {
     let (found, context) = (found.clone(), context.clone());
-    cell.into().read(move |cell| answer(cell, &found, &context))
+    cell.into().read(move |cell| {
+        let ours = answer(cell, &found, &context)?;
+        Some(returned::settled(cell, ours))
+    })
 }
 
 fn answer(cell: &Syntax, found: &Diagnostic, context: &CellContext) -> Option<Diagnostic> {
@@ -221,7 +225,7 @@ fn without_result(cell: &Syntax, span: CellSpan) -> Option<Diagnostic> {
         what: what.to_owned(),
         place,
         function_place: Place::Span(span_of(function.sig.ident.span())),
-        fix: with_result(cell, &function),
+        fix: returned::with_result(cell, &function),
     };
     Some(facts.diagnostic())
 }
@@ -259,137 +263,6 @@ pub(super) fn function_around(cell: &Syntax, span: CellSpan) -> Option<syn::Impl
         functions.visit_stmt(statement);
     }
     functions.1
-}
-
-/// The type of the errors of a function that had none.
-const ERROR: &str = "Box<dyn std::error::Error>";
-
-/// The function as one that returns a `Result`; in words where more than its two ends would change.
-fn with_result(cell: &Syntax, function: &syn::ImplItemFn) -> Fix {
-    let text = cell.text();
-    let edit = |start: usize, end: usize, replacement: String| Edit {
-        place: Place::span(start, end),
-        replacement,
-    };
-    let name = &function.sig.ident;
-    if let Some(value) = untyped_value(function) {
-        return with_type_of_value(cell, function, value);
-    }
-    let mut edits = Vec::new();
-    let kind = match &function.sig.output {
-        syn::ReturnType::Default => {
-            let at = span_of(function.sig.paren_token.span.close()).end;
-            edits.push(edit(at, at, format!(" -> Result<(), {ERROR}>")));
-            "()".to_owned()
-        }
-        syn::ReturnType::Type(_, kind) => {
-            let CellSpan { start, end } = span_of(kind.span());
-            let written = text[start..end].to_owned();
-            edits.push(edit(start, end, format!("Result<{written}, {ERROR}>")));
-            written
-        }
-    };
-    let title = format!(
-        "let `{name}` return a `Result`: `-> Result<{kind}, {ERROR}>`, and end with `Ok(…)`"
-    );
-    let close = span_of(function.block.brace_token.span.close()).start;
-    match function.block.stmts.last() {
-        Some(syn::Stmt::Expr(value, None)) if kind != "()" => {
-            let CellSpan { start, end } = span_of(value.span());
-            edits.push(edit(start, start, "Ok(".to_owned()));
-            edits.push(edit(end, end, ")".to_owned()));
-        }
-        Some(last) if kind == "()" => {
-            let end = span_of(last.span()).end;
-            let is_open = match last {
-                syn::Stmt::Expr(value, None) => !matches!(
-                    value,
-                    syn::Expr::If(_)
-                        | syn::Expr::ForLoop(_)
-                        | syn::Expr::While(_)
-                        | syn::Expr::Loop(_)
-                        | syn::Expr::Match(_)
-                        | syn::Expr::Block(_)
-                ),
-                syn::Stmt::Macro(called) => called.semi_token.is_none(),
-                _ => false,
-            };
-            let mark = if is_open { ";" } else { "" };
-            let gap = if text[end..close].contains('\n') {
-                "\n    "
-            } else {
-                " "
-            };
-            edits.push(edit(end, end, format!("{mark}{gap}Ok(())")));
-        }
-        _ => edits.clear(),
-    }
-    // Each `return` would have to change as well.
-    if has_return(&function.block) {
-        edits.clear();
-    }
-    Fix {
-        kind: crate::FixKind::Change,
-        title,
-        edits,
-    }
-}
-
-/// The function with a `Result` of the type of the value that it ends with, if the text shows that.
-fn with_type_of_value(cell: &Syntax, function: &syn::ImplItemFn, value: &syn::Expr) -> Fix {
-    let (text, name) = (cell.text(), &function.sig.ident);
-    let edit = |start: usize, end: usize, replacement: String| Edit {
-        place: Place::span(start, end),
-        replacement,
-    };
-    let CellSpan { start, end } = span_of(value.span());
-    let value = &text[start..end];
-    if let Some(of_type) = slips::type_returned(cell, value)
-        && !has_return(&function.block)
-    {
-        let at = span_of(function.sig.paren_token.span.close()).end;
-        return Fix {
-            kind: crate::FixKind::Change,
-            title: format!(
-                "let `{name}` return a `Result`: `-> Result<{of_type}, {ERROR}>`, and end with `Ok({value})`"
-            ),
-            edits: vec![
-                edit(at, at, format!(" -> Result<{of_type}, {ERROR}>")),
-                edit(start, end, format!("Ok({value})")),
-            ],
-        };
-    }
-    Fix {
-        kind: crate::FixKind::Change,
-        title: format!(
-            "let `{name}` return a `Result` with the type of `{value}`: `-> Result<…, {ERROR}>`, and end with `Ok({value})`"
-        ),
-        edits: Vec::new(),
-    }
-}
-
-/// The value that a function ends with although its signature has no type for it.
-fn untyped_value(function: &syn::ImplItemFn) -> Option<&syn::Expr> {
-    match function.block.stmts.last()? {
-        syn::Stmt::Expr(value @ (syn::Expr::Path(_) | syn::Expr::Lit(_)), None)
-            if matches!(function.sig.output, syn::ReturnType::Default) =>
-        {
-            Some(value)
-        }
-        _ => None,
-    }
-}
-
-fn has_return(block: &syn::Block) -> bool {
-    struct Returns(bool);
-    impl<'ast> Visit<'ast> for Returns {
-        fn visit_expr_return(&mut self, _: &'ast syn::ExprReturn) {
-            self.0 = true;
-        }
-    }
-    let mut returns = Returns(false);
-    returns.visit_block(block);
-    returns.0
 }
 
 /// What is called as a function and is a value: `metrics = [accuracy]`.

@@ -6,7 +6,7 @@ use crate::{Diagnostic, Edit, Place, Rule};
 use stratoscope_render::text;
 
 /// Commands that notebooks are used to.
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 49] = [
     "apt",
     "apt-get",
     "cargo",
@@ -15,21 +15,47 @@ const COMMANDS: [&str; 23] = [
     "conda",
     "cp",
     "curl",
+    "df",
+    "docker",
+    "du",
     "echo",
+    "free",
     "git",
     "head",
+    "hf",
+    "htop",
+    "huggingface-cli",
+    "jupyter",
     "kaggle",
     "ls",
+    "lsb_release",
+    "lscpu",
+    "make",
+    "mamba",
     "mkdir",
     "mv",
     "nvidia-smi",
     "pip",
     "pip3",
+    "poetry",
+    "ps",
     "pwd",
     "python",
+    "python3",
     "rm",
+    "source",
+    "tail",
+    "tar",
+    "tensorboard",
+    "top",
+    "touch",
+    "tree",
+    "uname",
     "unzip",
+    "uv",
     "wget",
+    "which",
+    "whoami",
 ];
 
 /// SC0130 for the first line of a cell that is a command, where the cell is no Rust.
@@ -49,6 +75,12 @@ pub(super) fn answer(cell: &str) -> Option<Diagnostic> {
 /// SC0130 for a cell that is one command with options, which Rust would read as a difference: `ls -la`.
 pub(super) fn with_options(cell: &str, context: &CellContext) -> Option<Diagnostic> {
     let code = cell.trim();
+    if COMMANDS.contains(&code) && code.contains('-') {
+        // `nvidia-smi`, of which each half may be a variable.
+        let mut halves = code.split('-');
+        let is_known = halves.any(|it| context.variables.contains_key(it));
+        return (!is_known).then(|| with_mark(code, cell.len() - cell.trim_start().len(), ""));
+    }
     let (word, rest) = code.split_once(" -")?;
     let is_options = rest.starts_with(|it: char| it.is_alphabetic() || it == '-')
         && rest
@@ -70,7 +102,14 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
     if !is_command || code.ends_with(';') {
         return None;
     }
-    let is_package = matches!(word, "pip" | "pip3" | "conda") && rest.starts_with("install");
+    Some(with_mark(code, at, rest))
+}
+
+/// SC0130 for a command, with the `!` that it lacks.
+fn with_mark(code: &str, at: usize, rest: &str) -> Diagnostic {
+    let word = code.split(' ').next().unwrap_or(code);
+    let is_package = matches!(word, "pip" | "pip3" | "conda" | "mamba" | "uv" | "poetry")
+        && ["install", "add", "pip install"].iter().any(|it| rest.starts_with(it));
     let reason = if is_package {
         "a line for the shell begins with `!`; Python's packages are not used by cells, and `%dep NAME = \"1\"` adds a crate"
     } else {
@@ -87,7 +126,7 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
         }],
         label: A_COMMAND,
     };
-    Some(facts.diagnostic())
+    facts.diagnostic()
 }
 
 /// SC0130 for a magic of the whole cell that is not its first line: `%%time` between two statements.
@@ -195,6 +234,9 @@ mod tests {
         }
         let context = CellContext::with_variables([("rm", "i32")]);
         assert!(with_options("ls -la\n", &context).is_some());
+        assert!(with_options("nvidia-smi", &context).is_some());
+        let known = CellContext::with_variables([("nvidia", "i32")]);
+        assert_eq!(with_options("nvidia-smi", &known), None);
         for cell in ["rm -a", "ls - la", "ls -1", "a -la", "ls -la;"] {
             assert_eq!(with_options(cell, &context), None, "{cell}");
         }

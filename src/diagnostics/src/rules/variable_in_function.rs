@@ -7,15 +7,15 @@ use crate::{Diagnostic, Edit, Fix, FixKind, Place, Rule, RulePage, Severity, Sta
 pub struct VariableInFunction {
     /// The function.
     pub function: String,
-    /// The variable.
-    pub name: String,
-    /// The parameter that would pass it, such as `data: &Dataset`.
-    pub parameter: String,
-    /// Where the variable is used.
-    pub place: Place,
+    /// The variables.
+    pub names: Vec<String>,
+    /// The parameters that would pass them, such as `data: &Dataset`.
+    pub parameters: String,
+    /// Where the variables are used, each at its first place.
+    pub places: Vec<Place>,
     /// The function's name.
     pub function_place: Place,
-    /// Its signature, changed; empty where calls would have to change too.
+    /// Its signature and its calls, changed; empty if a call is not in the cell's text.
     pub edits: Vec<Edit>,
 }
 
@@ -33,18 +33,29 @@ impl Rule for VariableInFunction {
     };
 
     fn diagnostic(&self) -> Diagnostic {
-        let mut diagnostic = Self::start(format!(
-            "the function `{}` does not see the variable `{}` of the notebook",
-            self.function, self.name
-        ))
-        .label(self.place.clone(), "a variable of the notebook")
+        let quoted: Vec<String> = self.names.iter().map(|it| format!("`{it}`")).collect();
+        let (word, all, it) = match quoted.as_slice() {
+            [one] => ("variable", one.clone(), "it"),
+            several => {
+                let (last, first) = several.split_last().map_or(("", several), |(last, first)| (last.as_str(), first));
+                ("variables", format!("{} and {last}", first.join(", ")), "them")
+            }
+        };
+        let diagnostic = Self::start(format!(
+            "the function `{}` does not see the {word} {all} of the notebook",
+            self.function
+        ));
+        let places = self.places.iter();
+        let mut diagnostic = places.fold(diagnostic, |diagnostic, place| {
+            diagnostic.label(place.clone(), "a variable of the notebook")
+        })
         .label(self.function_place.clone(), "this function")
         .why("a function sees its parameters only; a closure in one cell sees the variables around it, too");
         diagnostic.fixes.push(Fix {
             kind: FixKind::Change,
             title: format!(
-                "pass it: `fn {}({}) {{ … }}`, and to its calls as well",
-                self.function, self.parameter
+                "pass {it}: `fn {}({}) {{ … }}`, and to its calls as well",
+                self.function, self.parameters
             ),
             edits: self.edits.clone(),
         });

@@ -243,9 +243,9 @@ impl Checker<'_> {
         let [model, features, ..] = call.operands.as_slice() else {
             return;
         };
-        let pair = match self.are_texts(&features.text) {
-            true => kind::from_rows(&features.text, &labels.text),
-            false => kind::from_arrays(&features.text, &labels.text),
+        let pair = match self.of_one_set(&features.text, &labels.text) {
+            Some(data) => data,
+            None => self.pair_of(features, labels),
         };
         let facts = WrongOperands {
             message: format!(
@@ -270,6 +270,29 @@ impl Checker<'_> {
             arguments: Vec::new(),
         };
         self.found(Vec::new(), facts.diagnostic());
+    }
+
+    /// The examples and their labels as one data set.
+    fn pair_of(&self, features: &Operand, labels: &Operand) -> String {
+        if self.are_texts(&features.text) {
+            kind::from_rows(&features.text, &labels.text)
+        } else {
+            kind::from_arrays(&features.text, &labels.text)
+        }
+    }
+
+    /// `train.texts` and `train.labels`: both are in the data set already.
+    fn of_one_set(&self, features: &str, labels: &str) -> Option<String> {
+        let owner = |text: &str| {
+            let text = text.trim_start_matches('&').trim();
+            let (name, _) = text.split_at(text.find(['.', '['])?);
+            Some(name.to_owned())
+        };
+        let (name, other) = (owner(features)?, owner(labels)?);
+        let bound = self.cell.bound.get(&name).copied().flatten();
+        let known = self.context.variables.get(&name);
+        let kind = bound.or_else(|| known.and_then(|it| kind::of_type(it)));
+        (name == other && kind == Some(Kind::Dataset)).then_some(name)
     }
 
     /// SC0123: a value without its name.

@@ -324,6 +324,17 @@ fn also_needed(cell: &Syntax, usage: &Usage, edit: &Edit, parts: &Parts<'_>) -> 
     list.into_iter().chain(mutable).collect()
 }
 
+/// The edits for a method of `r` after `let r = &run;`: the next cell could not use a borrow, and a run cannot be copied.
+fn of_a_reference(parts: &Parts<'_>, edit: &Edit, context: &CellContext) -> Option<Vec<Edit>> {
+    let (cell, receiver) = (parts.cell?, parts.usage.receiver?);
+    let name = parts.text.get(receiver.start..receiver.end)?;
+    let of_type = type_of_name(cell, name, context)?;
+    if !slips::is_not_cloned(&of_type) {
+        return None;
+    }
+    slips::with_itself(cell, edit, name)
+}
+
 fn finding(
     parts: &Parts<'_>,
     form: &Form,
@@ -357,7 +368,8 @@ fn finding(
             match (parts.cell, context) {
                 (Some(cell), Some(context)) => {
                     let also = also_needed(cell, usage, &edit, parts);
-                    let all = std::iter::once(edit).chain(also).collect();
+                    let all = of_a_reference(parts, &edit, context)
+                        .unwrap_or_else(|| std::iter::once(edit).chain(also).collect());
                     fixed::tried(cell, all, context)
                 }
                 _ => vec![edit],

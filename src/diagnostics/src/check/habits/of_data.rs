@@ -220,7 +220,12 @@ pub(super) const DATASET: &[Habit] = &[
         "`map` makes a changed data set",
     ),
     Habit(
-        "to_csv(..) | to_pandas() | to_numpy() | save_to_disk(..) | numpy() | to_dict() | tolist() | to_list() | to_parquet(..) | save(..) | push_to_hub(..)",
+        "to_pandas() | to_df() | to_dataframe() | to_polars() | as_dataframe()",
+        "{it}.clone()",
+        "there are no data frames: the data set itself has `head`, `filter` and `class_counts`, and the last line of a cell shows it",
+    ),
+    Habit(
+        "to_csv(..) | to_numpy() | save_to_disk(..) | numpy() | to_dict() | tolist() | to_list() | to_parquet(..) | save(..) | push_to_hub(..)",
         "~{it}.examples",
         "the examples are a list that any code can write: `text`, `features`, `label`",
     ),

@@ -120,6 +120,16 @@ pub(super) const MODEL: &[Habit] = &[
         "a saved model is loaded as a new one, by its folder; a model of BERT by `BertFor…::from_pretrained(\"folder\", 2)?`",
     ),
     Habit(
+        "optimizer.learning_rate = _ | optimizer.lr = _",
+        "compile!({it}, optimizer = Adam::new(…), …)?",
+        "the optimizer belongs to `compile!`; while a run of `start!` is paused, `run.set_learning_rate(pin(0.01))?` changes the rate",
+    ),
+    Habit(
+        "optimizer.learning_rate | optimizer.lr | optimizer.get_lr() | optimizer.param_groups",
+        "~history[\"learning_rate\"]",
+        "the history that `fit!` returns has the rate of each epoch, and the receipt of `compile!` shows it over the run",
+    ),
+    Habit(
         "optimizer | optimizer = _ | learning_rate | learning_rate = _ | lr | lr = _",
         "compile!({it}, optimizer = Adam::new(…), …)?",
         "the optimizer belongs to `compile!`; while a run of `start!` is paused, `run.set_learning_rate(pin(0.01))?` changes the rate",

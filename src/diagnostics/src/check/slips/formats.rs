@@ -8,6 +8,9 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     if message.ends_with("doesn't implement `std::fmt::Display`") {
         return of_a_list(slip);
     }
+    if let Some(answer) = of_the_count(slip) {
+        return Some(answer);
+    }
     let is_format =
         message.starts_with("unknown format trait") || message.starts_with("invalid format string");
     if !is_format {
@@ -23,6 +26,31 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     Some(Answer::of(edits).why(
         "Rust's formats have no letter for numbers and texts: `{:.3}` rounds, `{:>8}` aligns, `{:e}` has an exponent",
     ))
+}
+
+/// `println!("{} {}", a)`: more places than values.
+fn of_the_count(slip: &Slip) -> Option<Answer> {
+    let (places, rest) = slip.message().split_once(" positional argument")?;
+    let (_, values) = rest.split_once(" in format string, but ")?;
+    let values = match values {
+        "no arguments were given" => "no value follows".to_owned(),
+        it => {
+            let count = it.split(' ').find(|it| it.parse::<usize>().is_ok())?;
+            match count {
+                "1" => "1 value follows".to_owned(),
+                count => format!("{count} values follow"),
+            }
+        }
+    };
+    let places = match places {
+        "1" => "1 place `{}`".to_owned(),
+        count => format!("{count} places `{{}}`"),
+    };
+    Some(
+        Answer::words("write a value for each `{}`, behind the text and a comma, or leave out a `{}`")
+            .why("each `{}` takes the next value; `{name}` takes a variable by its name")
+            .instead(format!("the text has {places}, and {values}")),
+    )
 }
 
 /// `println!("{}", v)` of a list or a map, which have no text of their own.

@@ -6,6 +6,8 @@ mod closures;
 mod formats;
 mod functions;
 mod items;
+mod itself;
+mod lifetimes;
 mod loops;
 mod moves;
 mod number_types;
@@ -20,10 +22,11 @@ mod values;
 use stratoscope_cell_syntax::Syntax;
 
 pub(super) use self::functions::{model_of, type_returned};
+pub(super) use self::itself::{is_not_cloned, with_itself};
 pub use self::moves::owned;
 pub(super) use self::numbers::{is_borrowed, list_around};
 pub(super) use self::tree::{
-    binary_at, outermost, pair_of_loop, place, type_of_parameter, without_mut,
+    binary_at, outermost, pair_of_loop, place, type_of_parameter, visit_all, without_mut,
 };
 pub(super) use self::unwrapped::{in_a_call, is_number_of_a_list};
 
@@ -117,6 +120,7 @@ pub(super) fn answer(
         .or_else(|| formats::answer(&slip))
         .or_else(|| functions::answer(&slip))
         .or_else(|| items::answer(&slip))
+        .or_else(|| lifetimes::answer(&slip))
         .or_else(|| results::answer(&slip))
         .or_else(|| unwrapped::answer(&slip))
         .or_else(|| values::answer(&slip))

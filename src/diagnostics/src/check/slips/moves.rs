@@ -1,11 +1,14 @@
 //! Values that are moved where a copy or a borrow is meant, and borrows that a cell cannot keep.
 
+use std::collections::BTreeMap;
+
 use stratoscope_cell_syntax::{CellSyntax, Syntax};
 use syn::spanned::Spanned;
 use syn::{Expr, Pat};
 
 use super::borrows::{filled, owned_type};
 use super::items::derived;
+use super::itself::{is_not_cloned, itself};
 use super::tree::{find, find_local, name_of, place};
 use super::{Answer, Slip, edit, insert};
 use crate::check::calls::span_of;
@@ -89,10 +92,24 @@ fn out_of_an_index(slip: &Slip) -> Option<Answer> {
     )
 }
 
-/// The fix for a variable that borrows: a value of its own, as an edit of its `let`. `None`: the text does not decide it.
-pub fn owned(cell: impl Into<CellSyntax>, name: &str) -> Option<Fix> {
-    let name = name.to_owned();
+/// The fix for a variable that borrows: a value of its own, as an edit of its `let`, or the variable itself that it borrows
+/// from, if that cannot be copied. `None`: the text does not decide it.
+pub fn owned(
+    cell: impl Into<CellSyntax>,
+    name: &str,
+    variables: &BTreeMap<String, String>,
+) -> Option<Fix> {
+    let (name, variables) = (name.to_owned(), variables.clone());
     cell.into().read(move |cell| {
+        if let Some((owner, edits)) = itself(cell, &name)
+            && variables.get(&owner).is_some_and(|it| is_not_cloned(it))
+        {
+            return Some(Fix {
+                kind: FixKind::Change,
+                title: format!("use `{owner}` itself, which cannot be copied: leave out `{name}`"),
+                edits,
+            });
+        }
         let (edits, written) = of_its_own(cell, &name)?;
         Some(Fix {
             kind: FixKind::Change,
@@ -377,7 +394,7 @@ mod tests {
                 Some("let best: String = { let it = &words[0]; it }.to_string();"),
             ),
         ] {
-            let fixed = owned(cell, name).and_then(|fix| apply(cell, &fix));
+            let fixed = owned(cell, name, &BTreeMap::new()).and_then(|fix| apply(cell, &fix));
             let last = fixed.as_deref().and_then(|it| it.lines().last());
             assert_eq!(last, expected, "{cell}");
         }

@@ -259,12 +259,16 @@ fn mixed(slip: &Slip) -> Option<Answer> {
         .step_by(2)
         .any(|it| it.starts_with("&") && !it.contains('f'));
     let text = slip.text(span);
+    // The type of the other side.
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let is_single = quoted.any(|it| it.trim_start_matches('&') == "f32");
+    let float = if is_single { "f32" } else { "f64" };
     let written = match whole {
-        _ if is_reference => format!("(*{text} as f64)"),
-        Expr::Binary(_) | Expr::Unary(_) | Expr::Range(_) => format!("(({text}) as f64)"),
+        _ if is_reference => format!("(*{text} as {float})"),
+        Expr::Binary(_) | Expr::Unary(_) | Expr::Range(_) => format!("(({text}) as {float})"),
         // `a as f64 < b` would begin a list of types.
-        _ if is_left => format!("({text} as f64)"),
-        _ => format!("{text} as f64"),
+        _ if is_left => format!("({text} as {float})"),
+        _ => format!("{text} as {float}"),
     };
     Some(
         Answer::of(vec![edit(span.start, span.end, written)])

@@ -74,7 +74,7 @@ pub(super) fn find<T>(cell: &Syntax, read: impl Fn(&Expr) -> Option<T>) -> Optio
 }
 
 /// All expressions of the cell, those around others first.
-pub(super) fn visit_all(cell: &Syntax, on_expression: impl FnMut(&Expr)) {
+pub(in crate::check) fn visit_all(cell: &Syntax, on_expression: impl FnMut(&Expr)) {
     walk(cell, on_expression, |_| {});
 }
 

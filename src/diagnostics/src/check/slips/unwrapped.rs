@@ -67,7 +67,8 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
     let name = find(slip.cell, |it| {
         let name = name_of(it)?;
         (place(it) == slip.span).then_some(name)
-    })?;
+    });
+    let name = name.or_else(|| receiver_of(slip))?;
     let bound = slip.bound(&name, slip.span.start)?;
     let (value, at) = (bound.value?, bound.value_span?);
     if bound.of_type.is_some() {
@@ -90,6 +91,24 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
             .why("`?` takes the value out of a `Result`, or ends the cell with its error")
             .instead(format!("`{name}` is a `Result`: its `let` lacks the `?`")),
     )
+}
+
+/// The variable whose method, field or index a `Result` does not have: `reviews` of `reviews.len()`. A method that is none of
+/// what is in the `Result` either is another mistake.
+fn receiver_of(slip: &Slip) -> Option<String> {
+    let is_of_value = slip.found.why.iter().any(|it| it.contains(" exists on the type `"));
+    find(slip.cell, |it| match it {
+        Expr::MethodCall(call) if is_of_value && place(&call.method) == slip.span => {
+            name_of(&call.receiver)
+        }
+        Expr::Field(field) if slip.code() == "E0609" && place(&field.member) == slip.span => {
+            name_of(&field.base)
+        }
+        Expr::Index(index) if slip.code() == "E0608" && is_in(slip.span, place(it)) => {
+            name_of(&index.expr)
+        }
+        _ => None,
+    })
 }
 
 /// `let n = "12".parse();`, of which nothing says what it makes.
