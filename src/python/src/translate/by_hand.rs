@@ -38,6 +38,18 @@ const CONVERSIONS: [&str; 17] = [
 ];
 
 impl Translator<'_> {
+    /// The numbers of the likeliest classes: `model.predict(x).argmax(axis=1)`.
+    pub(crate) fn classes_of(&mut self, predicted: &Value) -> Result<String, Why> {
+        let rust = self.value(predicted)?;
+        self.note(
+            predicted.span,
+            "`labels()` of predictions has the names of the classes, and `assess(&data)?` compares them with the labels",
+        );
+        Ok(format!(
+            "{rust}.rows.iter().filter_map(|row| row.class).collect::<Vec<usize>>()"
+        ))
+    }
+
     /// Why a share of right answers is not computed as it is written, and what counts them.
     pub(crate) fn share_by_hand(&self, value: &Value) -> Option<Why> {
         let (predictions, labels) = self.share(value)?;

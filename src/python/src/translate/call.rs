@@ -5,7 +5,7 @@ use super::by_hand::of_data_frame;
 use super::callback::folder;
 use super::number::Typed;
 use super::pretrained::is_config;
-use super::reasons::of_numpy;
+use super::reasons::{MEASURES, is_measure, of_numpy};
 use super::source::Loaded;
 use super::steps::SPLIT;
 use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
@@ -83,7 +83,7 @@ impl Translator<'_> {
         }
     }
 
-    fn loaded_name(&self, value: &Value) -> bool {
+    pub(crate) fn loaded_name(&self, value: &Value) -> bool {
         matches!(
             self.names.called(value).as_deref(),
             Some("tensorflow_datasets.load" | "datasets.load_dataset" | "datasets.load_from_disk")
@@ -215,6 +215,13 @@ impl Translator<'_> {
         ) {
             return self.array_of(list, call);
         }
+        if let ("numpy.argmax" | "tensorflow.argmax" | "tensorflow.math.argmax", Some(values)) =
+            (full, call.arguments.first())
+            && values.method("predict").is_some()
+        {
+            call.see_all();
+            return Ok((self.classes_of(values)?, Thing::Value));
+        }
         if full == "tensorflow.data.Options" {
             return Ok((String::new(), Thing::Options(None)));
         }
@@ -237,11 +244,7 @@ impl Translator<'_> {
             }
             "numpy" => of_numpy(full),
             "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
-            "sklearn" if full.starts_with("sklearn.metrics.") => {
-                "metrics are arguments of `compile!`, such as `metrics = [accuracy()]`, which `evaluate!` measures; \
-                 `predictions.assess(&data)?` has accuracy, F1 and every class, with intervals"
-                    .to_owned()
-            }
+            "sklearn" if full.starts_with("sklearn.metrics.") => MEASURES.to_owned(),
             "pandas" if full.ends_with(".DataFrame") || full.ends_with(".Series") => {
                 "there are no data frames here; `Dataset::from_rows(texts, labels)?` takes texts or rows of numbers and their \
                  labels, and `Table::new([…])` shows any other table"
@@ -309,6 +312,7 @@ impl Translator<'_> {
                 "a share of right answers is `evaluate!(model, data)?` here, with `metrics = [accuracy()]` of `compile!`"
                     .to_owned(),
             ),
+            None if is_measure(name) => Err(MEASURES.to_owned()),
             None => {
                 let _ = value;
                 Err(format!("what `{name}(…)` makes is not known from the cell"))
@@ -354,6 +358,10 @@ impl Translator<'_> {
             "summary" => {
                 let model = self.model_name(object)?;
                 Ok((format!("{model}.summary()"), Thing::Value))
+            }
+            "argmax" if object.method("predict").is_some() => {
+                call.see_all();
+                Ok((self.classes_of(object)?, Thing::Value))
             }
             "result" | "numpy" | "history" => Err(format!("`.{method}()` has no counterpart here")),
             _ => {

@@ -72,6 +72,7 @@ impl Translator<'_> {
             "with_options",
             "to_tf_dataset",
             "select",
+            "filter",
             "experimental_distribute_dataset",
             "prepare_tf_dataset",
             "train_test_split",
@@ -85,10 +86,8 @@ impl Translator<'_> {
         }
         match &value.kind {
             Kind::Index(object, _) => {
-                matches!(
-                    object.name().and_then(|name| self.things.get(name)),
-                    Some(Thing::Splits(..))
-                )
+                let named = object.name().and_then(|name| self.things.get(name));
+                matches!(named, Some(Thing::Splits(..))) || self.loaded_name(object)
             }
             Kind::Call(call) => match &call.function.kind {
                 Kind::Attribute(object, step) => {

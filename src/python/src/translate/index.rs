@@ -73,6 +73,9 @@ impl Translator<'_> {
         if let Some(of_prediction) = self.of_prediction(object, index)? {
             return Ok(of_prediction);
         }
+        if let Some(of_row) = self.of_row(object, index)? {
+            return Ok(of_row);
+        }
         let is_list = match object.name() {
             Some(name) => match self.things.get(name) {
                 None => {
@@ -132,6 +135,36 @@ impl Translator<'_> {
             format!("{rust}[{at}].{field}"),
             Type::Unknown,
         )))
+    }
+
+    /// `data["train"][0]` and `data["train"][0]["text"]`; `None`: it is something else.
+    fn of_row(&mut self, object: &Value, index: &Value) -> Result<Option<Typed>, Why> {
+        if let (Some(at @ 0..), true) = (index.integer(), self.is_data_set(object)) {
+            let data = self.pipeline(object)?;
+            let rust = format!("{}[{at}]", data.rust);
+            return Ok(Some(Typed::new(rust, Type::Unknown)));
+        }
+        let field = match index.text() {
+            Some("text" | "sentence" | "review" | "sentence1") => "text",
+            Some("label" | "labels") => "class()",
+            _ => return Ok(None),
+        };
+        let Kind::Index(data, at) = &object.kind else {
+            return Ok(None);
+        };
+        match (at.integer(), self.is_data_set(data)) {
+            (Some(at @ 0..), true) => {
+                let data = self.pipeline(data)?;
+                let rust = format!("{}[{at}].{field}", data.rust);
+                Ok(Some(Typed::new(rust, Type::Unknown)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn is_data_set(&self, value: &Value) -> bool {
+        let named = value.name().and_then(|name| self.things.get(name));
+        matches!(named, Some(Thing::Data(_))) || self.is_data(value)
     }
 
     /// The start or the end of a range of an index.

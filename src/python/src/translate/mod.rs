@@ -111,6 +111,8 @@ pub(crate) struct Translator<'a> {
     /// Values of the cell that functions may use: they are written out there.
     constants: BTreeMap<String, String>,
     seed: Option<String>,
+    /// The line of the last value that stands alone, which Python shows at the end of a cell.
+    shown: Option<usize>,
     /// The `fit` whose arguments are read has validation data.
     is_validated: bool,
     /// What is known of transformers and PyTorch.
@@ -155,6 +157,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         next_comment: 0,
         constants: BTreeMap::new(),
         seed: None,
+        shown: None,
         is_validated: true,
         hub,
         translation: Translation::default(),
@@ -162,6 +165,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     translator.uses = uses(statements);
     translator.translation.is_keras = translator.is_keras(statements);
     translator.block(statements);
+    translator.show_last();
     translator.unused_bodies();
     translator.empty_lists();
     translator.unused_parts();

@@ -215,6 +215,12 @@ impl Translator<'_> {
         let texts = call
             .argument("text", 0)
             .ok_or("the tokenizer gets no texts")?;
+        if let Some(literal) = texts.text() {
+            self.note(
+                texts.span,
+                format!("the ids of one text are `model.tokenizer().ids({})?`", text::text(literal)),
+            );
+        }
         let texts = self.list_of_texts(texts)?;
         let pair = match call.argument("text_pair", 1) {
             Some(pair) => Some(self.list_of_texts(pair)?),

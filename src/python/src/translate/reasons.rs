@@ -217,6 +217,15 @@ impl Translator<'_> {
     }
 }
 
+/// What stands here for the measures of scikit-learn.
+pub(crate) const MEASURES: &str = "metrics are arguments of `compile!`, such as `metrics = [accuracy()]`, which `evaluate!` measures; \
+                        `model.predict(&data)?.assess(&data)?` has accuracy, F1 and every class, with intervals";
+
+/// Whether scikit-learn has a measure of this name.
+pub(crate) fn is_measure(name: &str) -> bool {
+    matches!(name, "classification_report" | "confusion_matrix") || name.ends_with("_score")
+}
+
 /// Why a function of numpy has no counterpart, and what is there instead.
 pub(crate) fn of_numpy(full: &str) -> Why {
     let name = full.rsplit('.').next().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! The steps of a pipeline: most of them are arguments of `fit!`, and some make another data set.
 
+use super::arguments::see_whole;
 use super::thing::{Pipeline, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
@@ -57,6 +58,11 @@ impl Translator<'_> {
                 }
             }
             "map" => self.mapped(call, &mut data)?,
+            "filter" => {
+                let condition = self.filtered(call)?;
+                self.shuffle_now(&mut data)?;
+                data.rust = format!("{}.filter({condition})", data.rust);
+            }
             "to_tf_dataset" => {
                 // The columns came first once.
                 let is_old = call
@@ -84,6 +90,74 @@ impl Translator<'_> {
             other => return Err(format!("there is no step `{other}` here")),
         }
         Ok(data)
+    }
+
+    /// The condition of a `filter`: of the text, its length, or the label of a row.
+    fn filtered(&mut self, call: &Call) -> Result<String, Why> {
+        const WHY: &str = "a condition of `filter` is translated where it compares the text, its length or the label; \
+                           `data.filter(|it| it.text.len() > 10)` is one";
+        let function = call.argument("function", 0).ok_or("`filter` gets no function")?;
+        let Kind::Lambda(names, body) = &function.kind else {
+            return Err(WHY.to_owned());
+        };
+        let [row] = names.as_slice() else {
+            return Err(WHY.to_owned());
+        };
+        let condition = self.condition_of_row(body, row).ok_or(WHY)?;
+        see_whole(function);
+        for name in ["num_proc", "batched", "desc", "load_from_cache_file"] {
+            if let Some(keyword) = call.keyword(name) {
+                self.idle(keyword.span, "`filter` goes through the examples in memory");
+            }
+        }
+        Ok(format!("|{}| {condition}", text::name(row)))
+    }
+
+    fn condition_of_row(&self, value: &Value, row: &str) -> Option<String> {
+        let Kind::Binary(left, op, right) = &value.kind else {
+            return None;
+        };
+        if matches!(*op, "and" | "or") {
+            let sides = (
+                self.condition_of_row(left, row)?,
+                self.condition_of_row(right, row)?,
+            );
+            let op = if *op == "and" { "&&" } else { "||" };
+            return Some(format!("({} {op} {})", sides.0, sides.1));
+        }
+        let column = |it: &Value| match &it.kind {
+            Kind::Index(object, key) if object.name() == Some(row) => match key.text()? {
+                "text" | "sentence" | "review" | "content" => Some("text"),
+                "label" | "labels" => Some("label"),
+                _ => None,
+            },
+            _ => None,
+        };
+        let name = text::name(row);
+        let is_compared = matches!(*op, "==" | "!=" | "<" | "<=" | ">" | ">=");
+        if let ("in" | "not in", Some(part), Some("text")) = (*op, left.text(), column(right)) {
+            let sign = if *op == "in" { "" } else { "!" };
+            return Some(format!("{sign}{name}.text.contains({})", text::text(part)));
+        }
+        let length = left.call().filter(|it| it.function.name() == Some("len"));
+        let of_length = length.and_then(|it| column(it.arguments.first()?));
+        match (of_length, column(left)) {
+            (Some("text"), _) if is_compared => {
+                let count = right.integer()?;
+                Some(format!("{name}.text.chars().count() {op} {count}"))
+            }
+            (None, Some("label")) if matches!(*op, "==" | "!=") => {
+                let class = right.integer().filter(|it| *it >= 0)?;
+                Some(format!("{name}.class() {op} Some({class})"))
+            }
+            (None, Some("text")) if matches!(*op, "==" | "!=") => {
+                Some(format!("{name}.text {op} {}", text::text(right.text()?)))
+            }
+            (None, Some("text")) if *op == "is not" && right.kind == Kind::None => {
+                Some(format!("!{name}.text.is_empty()"))
+            }
+            _ => None,
+        }
     }
 
     /// What sets nothing: a buffer, and the seed unless a part is taken.
