@@ -53,8 +53,8 @@ fn with_functions(cell: &Syntax, fix: &Fix) -> Option<(Vec<Edit>, String)> {
         let done = apply(cell.text(), &with_result(cell, &function))?;
         Some((done, function.sig.ident.to_string()))
     })?;
-    let is_rust = Syntax::with(done.as_str(), Syntax::is_rust);
-    is_rust.then(|| (vec![difference(cell.text(), &done)], name))
+    let is_rust = Syntax::with(done.as_str(), |cell| Some(cell.is_rust()));
+    is_rust.unwrap_or(false).then(|| (vec![difference(cell.text(), &done)], name))
 }
 
 /// The places of each `?` that a fix brings, in the text after it.

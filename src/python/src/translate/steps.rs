@@ -37,6 +37,7 @@ impl Translator<'_> {
             "with_options" => self.with_options(call, &mut data),
             "prefetch" => self.idle_arguments(call, "`fit!` reads ahead by itself"),
             "cache" => self.idle_arguments(call, "`fit!` keeps what it has tokenized"),
+            "rename_column" if self.renamed(call) => {}
             "rename_column" | "remove_columns" | "set_format" | "with_format" => {
                 self.idle_arguments(call, COLUMNS);
             }
@@ -90,6 +91,32 @@ impl Translator<'_> {
             other => return Err(format!("there is no step `{other}` here")),
         }
         Ok(data)
+    }
+
+    /// Says where a column is named, if one becomes the text or the label.
+    fn renamed(&mut self, call: &Call) -> bool {
+        let names = (
+            call.argument("original_column_name", 0).and_then(Value::text),
+            call.argument("new_column_name", 1).and_then(Value::text),
+        );
+        let (column, role) = match names {
+            (Some(old), Some("label" | "labels")) => (old, "label"),
+            (Some(old), Some("text" | "sentence")) => (old, "text"),
+            _ => return false,
+        };
+        // These are found by their names.
+        if matches!(column, "label" | "labels" | "text" | "sentence") {
+            return false;
+        }
+        let column = text::text(column);
+        call.see_all();
+        self.note(
+            call.span,
+            format!(
+                "columns are named where the file is read: `Dataset::csv_with(\"….csv\", &Columns::new().{role}({column}))?`"
+            ),
+        );
+        true
     }
 
     /// The condition of a `filter`: of the text, its length, or the label of a row.

@@ -30,17 +30,17 @@ pub(super) fn type_of_receiver(
 pub(super) fn type_of_name(cell: &Syntax, name: &str, context: &CellContext) -> Option<String> {
     let mut name = name.to_owned();
     for _ in 0..MAX_STEPS {
-        let of_cell = slips::type_returned(cell, &name);
-        if let Some(found) = of_cell.or_else(|| context.variables.get(&name).cloned()) {
+        if let Some(found) = slips::type_returned(cell, &name) {
             return Some(found);
         }
-        let value = slips::model_of(cell, &name)?;
-        let other = bare(value.trim_end_matches(".clone()")).to_owned();
-        let is_name = other.chars().all(|it| it.is_alphanumeric() || it == '_');
-        if !is_name || other == name {
-            return None;
+        // What the cell binds a name to hides the notebook's variable of that name.
+        let value = slips::model_of(cell, &name);
+        let other = value.map(|it| bare(it.trim_end_matches(".clone()")).to_owned());
+        let is_name = |it: &String| it.chars().all(|it| it.is_alphanumeric() || it == '_');
+        match other.filter(|it| is_name(it) && *it != name) {
+            Some(other) => name = other,
+            None => return context.variables.get(&name).cloned(),
         }
-        name = other;
     }
     None
 }
@@ -110,7 +110,10 @@ mod tests {
 
     #[test]
     fn a_reference_has_the_type_of_what_it_refers_to() {
-        let context = CellContext::with_variables([("run", "stratoscope::prelude::Run")]);
+        let context = CellContext::with_variables([
+            ("run", "stratoscope::prelude::Run"),
+            ("old", "stratoscope::prelude::History"),
+        ]);
         for (cell, name, expected) in [
             ("let r = &run;", "r", Some("stratoscope::prelude::Run")),
             (
@@ -122,6 +125,11 @@ mod tests {
                 "let data = make_classification(8, 2, 2, 0)?; let d = data.clone();",
                 "d",
                 Some("Dataset"),
+            ),
+            (
+                "let old = &run;",
+                "old",
+                Some("stratoscope::prelude::Run"),
             ),
             ("let a = &a;", "a", None),
             ("let a = run.step(1)?;", "a", None),

@@ -145,7 +145,6 @@ impl<'ast> Visit<'ast> for Borrows {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::check::{CellContext, in_our_words};
     use crate::render::apply;
     use crate::{Diagnostic, Place, Severity};

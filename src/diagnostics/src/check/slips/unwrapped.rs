@@ -83,7 +83,7 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
                 edits.insert(0, insert(place(&call.method).end, number));
             }
         }
-        Expr::Call(_) | Expr::MethodCall(_) => {}
+        Expr::Call(_) | Expr::MethodCall(_) | Expr::Macro(_) => {}
         _ => return None,
     }
     Some(
