@@ -193,7 +193,13 @@ impl Closure {
                 let mut parameters = self.parameters.iter().zip(kinds);
                 if of_type(&["len", "count"]) {
                     Some("usize".to_owned())
-                } else if of_type(&["to_string", "to_uppercase", "to_lowercase", "replace", "repeat"]) {
+                } else if of_type(&[
+                    "to_string",
+                    "to_uppercase",
+                    "to_lowercase",
+                    "replace",
+                    "repeat",
+                ]) {
                     Some("String".to_owned())
                 } else if of_type(&["contains", "starts_with", "ends_with", "is_empty"]) {
                     Some("bool".to_owned())
@@ -208,7 +214,9 @@ impl Closure {
             syn::Expr::Macro(called) if called.mac.path.is_ident("format") => {
                 Some("String".to_owned())
             }
-            syn::Expr::Macro(called) if called.mac.path.is_ident("println") => Some("()".to_owned()),
+            syn::Expr::Macro(called) if called.mac.path.is_ident("println") => {
+                Some("()".to_owned())
+            }
             syn::Expr::Binary(binary) => {
                 let is_condition = matches!(
                     binary.op,

@@ -27,8 +27,7 @@ pub(super) fn answer(
     let function = function_around(cell, span)?;
     // A variable that the cell makes hides one of the notebook, whose type may be another.
     let found = Found::of(cell, &context.defined);
-    let is_of_cell =
-        |name: &str| found.as_ref().is_some_and(|it| it.bound.contains_key(name));
+    let is_of_cell = |name: &str| found.as_ref().is_some_and(|it| it.bound.contains_key(name));
     if is_of_cell(name) || !context.variables.contains_key(name) {
         if !is_of_cell(name) {
             return None;
@@ -160,8 +159,14 @@ fn passed(
         }
     });
     let mut mentions = 0;
-    read(cell.tokens().unwrap_or_default(), &mut |it, _| mentions += usize::from(it == name));
-    if mentions == calls + 1 { edits } else { Vec::new() }
+    read(cell.tokens().unwrap_or_default(), &mut |it, _| {
+        mentions += usize::from(it == name)
+    });
+    if mentions == calls + 1 {
+        edits
+    } else {
+        Vec::new()
+    }
 }
 
 /// The type of a parameter for a variable of this type: numbers are copied, texts and all others are borrowed.

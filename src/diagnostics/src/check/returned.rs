@@ -54,7 +54,9 @@ fn with_functions(cell: &Syntax, fix: &Fix) -> Option<(Vec<Edit>, String)> {
         Some((done, function.sig.ident.to_string()))
     })?;
     let is_rust = Syntax::with(done.as_str(), |cell| Some(cell.is_rust()));
-    is_rust.unwrap_or(false).then(|| (vec![difference(cell.text(), &done)], name))
+    is_rust
+        .unwrap_or(false)
+        .then(|| (vec![difference(cell.text(), &done)], name))
 }
 
 /// The places of each `?` that a fix brings, in the text after it.
@@ -314,7 +316,13 @@ mod tests {
             };
             let fixed = Syntax::with(text, |cell| {
                 let (edits, _) = with_functions(cell, &fix)?;
-                apply(text, &Fix { edits, ..fix.clone() })
+                apply(
+                    text,
+                    &Fix {
+                        edits,
+                        ..fix.clone()
+                    },
+                )
             });
             assert_eq!(fixed.as_deref(), expected, "{text}");
         }

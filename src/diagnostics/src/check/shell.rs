@@ -109,7 +109,9 @@ fn command(code: &str, at: usize) -> Option<Diagnostic> {
 fn with_mark(code: &str, at: usize, rest: &str) -> Diagnostic {
     let word = code.split(' ').next().unwrap_or(code);
     let is_package = matches!(word, "pip" | "pip3" | "conda" | "mamba" | "uv" | "poetry")
-        && ["install", "add", "pip install"].iter().any(|it| rest.starts_with(it));
+        && ["install", "add", "pip install"]
+            .iter()
+            .any(|it| rest.starts_with(it));
     let reason = if is_package {
         "a line for the shell begins with `!`; Python's packages are not used by cells, and `%dep NAME = \"1\"` adds a crate"
     } else {

@@ -37,8 +37,14 @@ impl Rule for VariableInFunction {
         let (word, all, it) = match quoted.as_slice() {
             [one] => ("variable", one.clone(), "it"),
             several => {
-                let (last, first) = several.split_last().map_or(("", several), |(last, first)| (last.as_str(), first));
-                ("variables", format!("{} and {last}", first.join(", ")), "them")
+                let (last, first) = several
+                    .split_last()
+                    .map_or(("", several), |(last, first)| (last.as_str(), first));
+                (
+                    "variables",
+                    format!("{} and {last}", first.join(", ")),
+                    "them",
+                )
             }
         };
         let diagnostic = Self::start(format!(

@@ -238,13 +238,18 @@ impl Translator<'_> {
 
     /// The value that the cell ends with is shown, as in Python: its line loses the `;`. A run has its table already.
     pub(crate) fn show_last(&mut self) {
-        let Some(at) = self.shown.filter(|at| at + 1 == self.translation.lines.len()) else {
+        let Some(at) = self
+            .shown
+            .filter(|at| at + 1 == self.translation.lines.len())
+        else {
             return;
         };
         if let Some(line) = self.translation.lines.get_mut(at)
             && line.depth == 0
             && !line.is_comment
-            && !["fit!(", "compile!("].iter().any(|it| line.text.starts_with(it))
+            && !["fit!(", "compile!("]
+                .iter()
+                .any(|it| line.text.starts_with(it))
             && let Some(value) = line.text.strip_suffix(';')
         {
             line.text = value.to_owned();

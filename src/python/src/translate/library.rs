@@ -146,7 +146,10 @@ impl Translator<'_> {
         let line = format!("{history}.plot();");
         if LOOKS.contains(&last) {
             call.see_all();
-            self.idle(span, "`history.plot()` draws charts with titles, axes and a legend");
+            self.idle(
+                span,
+                "`history.plot()` draws charts with titles, axes and a legend",
+            );
             return Ok(());
         }
         let mut is_of_run = false;
@@ -162,11 +165,20 @@ impl Translator<'_> {
             };
         });
         if last != "plot" || !is_of_run {
-            return Err(format!("the curves of a run are drawn by `{}`", line.trim_end_matches(';')));
+            return Err(format!(
+                "the curves of a run are drawn by `{}`",
+                line.trim_end_matches(';')
+            ));
         }
         call.see_all();
         if self.translation.lines.iter().any(|it| it.text == line) {
-            self.idle(span, format!("`{}` draws all that was measured", line.trim_end_matches(';')));
+            self.idle(
+                span,
+                format!(
+                    "`{}` draws all that was measured",
+                    line.trim_end_matches(';')
+                ),
+            );
             return Ok(());
         }
         if !self.things.contains_key(&history) {

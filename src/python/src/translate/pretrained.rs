@@ -218,7 +218,10 @@ impl Translator<'_> {
         if let Some(literal) = texts.text() {
             self.note(
                 texts.span,
-                format!("the ids of one text are `model.tokenizer().ids({})?`", text::text(literal)),
+                format!(
+                    "the ids of one text are `model.tokenizer().ids({})?`",
+                    text::text(literal)
+                ),
             );
         }
         let texts = self.list_of_texts(texts)?;

@@ -96,7 +96,8 @@ impl Translator<'_> {
     /// Says where a column is named, if one becomes the text or the label.
     fn renamed(&mut self, call: &Call) -> bool {
         let names = (
-            call.argument("original_column_name", 0).and_then(Value::text),
+            call.argument("original_column_name", 0)
+                .and_then(Value::text),
             call.argument("new_column_name", 1).and_then(Value::text),
         );
         let (column, role) = match names {
@@ -123,7 +124,9 @@ impl Translator<'_> {
     fn filtered(&mut self, call: &Call) -> Result<String, Why> {
         const WHY: &str = "a condition of `filter` is translated where it compares the text, its length or the label; \
                            `data.filter(|it| it.text.len() > 10)` is one";
-        let function = call.argument("function", 0).ok_or("`filter` gets no function")?;
+        let function = call
+            .argument("function", 0)
+            .ok_or("`filter` gets no function")?;
         let Kind::Lambda(names, body) = &function.kind else {
             return Err(WHY.to_owned());
         };

@@ -126,11 +126,7 @@ mod tests {
                 "d",
                 Some("Dataset"),
             ),
-            (
-                "let old = &run;",
-                "old",
-                Some("stratoscope::prelude::Run"),
-            ),
+            ("let old = &run;", "old", Some("stratoscope::prelude::Run")),
             ("let a = &a;", "a", None),
             ("let a = run.step(1)?;", "a", None),
         ] {

@@ -47,9 +47,11 @@ fn of_the_count(slip: &Slip) -> Option<Answer> {
         count => format!("{count} places `{{}}`"),
     };
     Some(
-        Answer::words("write a value for each `{}`, behind the text and a comma, or leave out a `{}`")
-            .why("each `{}` takes the next value; `{name}` takes a variable by its name")
-            .instead(format!("the text has {places}, and {values}")),
+        Answer::words(
+            "write a value for each `{}`, behind the text and a comma, or leave out a `{}`",
+        )
+        .why("each `{}` takes the next value; `{name}` takes a variable by its name")
+        .instead(format!("the text has {places}, and {values}")),
     )
 }
 

@@ -3,8 +3,8 @@
 use stratoscope_cell_syntax::Syntax;
 use syn::{Expr, Pat, Stmt, UnOp};
 
-use super::tree::{is_in, name_of, place, visit_all};
 use super::edit;
+use super::tree::{is_in, name_of, place, visit_all};
 use crate::{CellSpan, Edit};
 
 /// Types without `clone`, by their last names.
@@ -88,7 +88,11 @@ pub(in crate::check) fn itself(cell: &Syntax, name: &str) -> Option<(String, Vec
                 edits.push(edit(at.start, at.end, owner.clone()));
             }
         } else {
-            let written = if is_deref { owner.clone() } else { format!("&{owner}") };
+            let written = if is_deref {
+                owner.clone()
+            } else {
+                format!("&{owner}")
+            };
             edits.push(edit(at.start, at.end, written));
         }
     }
@@ -121,9 +125,9 @@ pub(in crate::check) fn with_itself(cell: &Syntax, edit: &Edit, name: &str) -> O
         place: edit.place.clone(),
         replacement: format!("{owner}{rest}"),
     };
-    let others = edits.into_iter().filter(|it| {
-        !matches!(it.place, crate::Place::Span(at) if is_in(at, span))
-    });
+    let others = edits
+        .into_iter()
+        .filter(|it| !matches!(it.place, crate::Place::Span(at) if is_in(at, span)));
     Some(others.chain([own]).collect())
 }
 
@@ -137,7 +141,10 @@ mod tests {
     fn the_variable_is_used_itself() {
         for (text, expected) in [
             ("let r = &run;\nr.step(1)?;", Some("run.step(1)?;")),
-            ("let r = &mut run; f(r); r.report()?", Some("f(&run); run.report()?")),
+            (
+                "let r = &mut run; f(r); r.report()?",
+                Some("f(&run); run.report()?"),
+            ),
             ("let r = &n;\nlet m = *r + 1;", Some("let m = n + 1;")),
             ("let r = &run;", Some("")),
             ("let r = &v[0];\nr.len()", None),
@@ -145,7 +152,11 @@ mod tests {
         ] {
             let fixed = Syntax::with(text, |cell| {
                 let (_, edits) = itself(cell, "r")?;
-                let fix = Fix { kind: FixKind::Change, title: String::new(), edits };
+                let fix = Fix {
+                    kind: FixKind::Change,
+                    title: String::new(),
+                    edits,
+                };
                 apply(text, &fix)
             });
             assert_eq!(fixed.as_deref(), expected, "{text}");

@@ -27,7 +27,10 @@ fn returned(slip: &Slip, function: &syn::ItemFn) -> Option<Answer> {
         return None;
     }
     let mut borrows = Borrows::default();
-    signature.inputs.iter().for_each(|it| borrows.visit_fn_arg(it));
+    signature
+        .inputs
+        .iter()
+        .for_each(|it| borrows.visit_fn_arg(it));
     let parameters = borrows.ends.len();
     borrows.visit_return_type(&signature.output);
     if parameters == 0 {
@@ -170,7 +173,9 @@ mod tests {
             (
                 "struct Row { text: &str, n: u8 }\nlet row = Row { text: \"a\", n: 1 };",
                 ": &",
-                Some("struct Row { text: String, n: u8 }\nlet row = Row { text: \"a\".to_string(), n: 1 };"),
+                Some(
+                    "struct Row { text: String, n: u8 }\nlet row = Row { text: \"a\".to_string(), n: 1 };",
+                ),
             ),
             ("fn f<'b>(a: &'b str, b: &str) -> &str { a }", "-> &", None),
         ] {

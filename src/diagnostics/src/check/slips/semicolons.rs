@@ -97,7 +97,9 @@ fn branches(expression: &Expr) -> Vec<&Block> {
 /// The edit that takes away the `;` behind the last value of a block.
 fn dropped(block: &Block) -> Option<Edit> {
     match block.stmts.last()? {
-        Stmt::Expr(value, Some(semicolon)) if !matches!(value, Expr::Assign(_) | Expr::Return(_)) => {
+        Stmt::Expr(value, Some(semicolon))
+            if !matches!(value, Expr::Assign(_) | Expr::Return(_)) =>
+        {
             let at = place(semicolon);
             Some(edit(at.start, at.end, ""))
         }

@@ -96,7 +96,11 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
 /// The variable whose method, field or index a `Result` does not have: `reviews` of `reviews.len()`. A method that is none of
 /// what is in the `Result` either is another mistake.
 fn receiver_of(slip: &Slip) -> Option<String> {
-    let is_of_value = slip.found.why.iter().any(|it| it.contains(" exists on the type `"));
+    let is_of_value = slip
+        .found
+        .why
+        .iter()
+        .any(|it| it.contains(" exists on the type `"));
     find(slip.cell, |it| match it {
         Expr::MethodCall(call) if is_of_value && place(&call.method) == slip.span => {
             name_of(&call.receiver)
