@@ -73,20 +73,7 @@ pub fn ways_out(
         None if closure.others.is_empty() && closure.is_arithmetic() => closure.number,
         _ => None,
     };
-    let unknown = || guess.unwrap_or(UNKNOWN).to_owned();
-    let given = |place: usize| {
-        let operands = closure.given.as_ref()?;
-        operands.get(place).and_then(|it| type_of(it, variables))
-    };
-    let kinds: Vec<String> = closure
-        .parameters
-        .iter()
-        .enumerate()
-        .map(|(place, (_, kind))| {
-            let kind = kind.clone().or_else(|| given(place));
-            kind.unwrap_or_else(unknown)
-        })
-        .collect();
+    let kinds = closure.kinds(guess, variables);
     let number = match kinds.first() {
         Some(kind) if captured.is_empty() || guess.is_some() => Some(kind.as_str()),
         Some(_) => None,
@@ -171,6 +158,20 @@ fn binds(statement: &syn::Stmt, name: &str) -> bool {
 }
 
 impl Closure {
+    /// The types of its parameters: as written, as the cell calls it, or as guessed.
+    fn kinds(&self, guess: Option<&str>, variables: &BTreeMap<String, String>) -> Vec<String> {
+        let given = |place: usize| {
+            let operands = self.given.as_ref()?;
+            operands.get(place).and_then(|it| type_of(it, variables))
+        };
+        let parameters = self.parameters.iter().enumerate();
+        let kinds = parameters.map(|(place, (_, kind))| {
+            let kind = kind.clone().or_else(|| given(place));
+            kind.unwrap_or_else(|| guess.unwrap_or(UNKNOWN).to_owned())
+        });
+        kinds.collect()
+    }
+
     /// Whether the value has the type of its operands: sums and products of them.
     fn is_arithmetic(&self) -> bool {
         !self.is_block
