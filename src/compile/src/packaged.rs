@@ -87,7 +87,7 @@ fn compiler_missing(package: &Package, now: Option<&Compiler>) -> Box<Diagnostic
         }
         None => {
             let first = format!(
-                "install rustup from https://rustup.rs, then run `{}`",
+                "run `stratoscope install --fetch-rustc`, or install rustup from https://rustup.rs and run `{}`",
                 contents.rustup()
             );
             (RustcMissing.diagnostic(), first)

@@ -45,6 +45,13 @@ impl Contents {
         release(&self.rustc)
     }
 
+    /// The build tag of the wheel: `1095_rustc1.95.0`. pip takes the wheel with the highest number, so that of the newest compiler.
+    /// The version of stratoscope stays without the compiler: PyPI takes no version with a label such as `+rustc1.95.0`.
+    #[must_use]
+    pub fn build_tag(&self) -> String {
+        build_tag(&self.rustc)
+    }
+
     /// The command that installs the compiler.
     #[must_use]
     pub fn rustup(&self) -> String {
@@ -96,6 +103,16 @@ fn release(rustc: &str) -> String {
     }
 }
 
+fn build_tag(rustc: &str) -> String {
+    let version = rustc.split(' ').nth(1).unwrap_or_default();
+    let mut numbers = version
+        .split(['.', '-'])
+        .map_while(|number| number.parse::<u64>().ok());
+    let (major, minor) = (numbers.next(), numbers.next());
+    let order = major.unwrap_or_default() * 1000 + minor.unwrap_or_default();
+    format!("{order}_rustc{}", version.replace('-', "."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +127,20 @@ mod tests {
             ("rustc 1.95.0", "1.95.0"),
         ] {
             assert_eq!(release(rustc), expected, "{rustc}");
+        }
+    }
+
+    #[test]
+    fn the_build_tag_orders_compilers_and_names_them() {
+        for (rustc, expected) in [
+            ("rustc 1.95.0 (59807616e 2026-04-14)", "1095_rustc1.95.0"),
+            ("rustc 1.100.1", "1100_rustc1.100.1"),
+            (
+                "rustc 1.97.0-nightly (1a2b3c4d5 2026-05-01)",
+                "1097_rustc1.97.0.nightly",
+            ),
+        ] {
+            assert_eq!(build_tag(rustc), expected, "{rustc}");
         }
     }
 

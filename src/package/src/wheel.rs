@@ -31,6 +31,8 @@ pub struct About {
     pub name: String,
     /// Its version, as PEP 440 has it.
     pub version: String,
+    /// The build tag: a number, which decides between wheels of one version, and a name.
+    pub build: String,
     /// The platform tag: `manylinux_2_35_x86_64`.
     pub platform: String,
     /// The lines of the metadata after name and version, and the description after an empty line.
@@ -52,8 +54,8 @@ impl Wheel {
     /// The file cannot be made.
     pub fn new(folder: &Path, about: About) -> io::Result<Self> {
         let name = format!(
-            "{}-{}-py3-none-{}.whl",
-            about.name, about.version, about.platform
+            "{}-{}-{}-py3-none-{}.whl",
+            about.name, about.version, about.build, about.platform
         );
         let path = folder.join(name);
         Ok(Self {
@@ -143,6 +145,7 @@ impl Wheel {
         let About {
             name,
             version,
+            build,
             platform,
             metadata,
         } = self.about.clone();
@@ -151,7 +154,7 @@ impl Wheel {
             format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}");
         self.add(&format!("{folder}/METADATA"), metadata.as_bytes())?;
         let wheel = format!(
-            "Wheel-Version: 1.0\nGenerator: stratoscope\nRoot-Is-Purelib: false\nTag: py3-none-{platform}\n"
+            "Wheel-Version: 1.0\nGenerator: stratoscope\nRoot-Is-Purelib: false\nTag: py3-none-{platform}\nBuild: {build}\n"
         );
         self.add(&format!("{folder}/WHEEL"), wheel.as_bytes())?;
         let list = format!("{folder}/RECORD");
@@ -203,6 +206,7 @@ mod tests {
         let about = About {
             name: "sample".to_owned(),
             version: "1.0".to_owned(),
+            build: "7_first".to_owned(),
             platform: "linux_x86_64".to_owned(),
             metadata: "Summary: a sample\n".to_owned(),
         };
@@ -259,11 +263,28 @@ mod tests {
     }
 
     #[test]
+    fn the_name_and_the_metadata_have_the_build_tag() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = wheel(folder.path());
+        let name = path.file_name().and_then(|it| it.to_str());
+        assert_eq!(name, Some("sample-1.0-7_first-py3-none-linux_x86_64.whl"));
+        let mut archive =
+            zip::ZipArchive::new(File::open(&path).expect("opens")).expect("is an archive");
+        let mut file = archive
+            .by_name("sample-1.0.dist-info/WHEEL")
+            .expect("is there");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("is text");
+        assert!(text.ends_with("\nBuild: 7_first\n"), "{text}");
+    }
+
+    #[test]
     fn a_name_occurs_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let about = About {
             name: "sample".to_owned(),
             version: "1.0".to_owned(),
+            build: "7_first".to_owned(),
             platform: "any".to_owned(),
             metadata: String::new(),
         };

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 use stratoscope_compile::packaged;
 
+use super::fetch_compiler;
 use super::kernelspec::{self, DEFAULT_NAME, KernelSpec, Location};
 use super::labextension;
 use super::package_installed;
@@ -35,6 +36,10 @@ pub struct InstallArguments {
     /// the first start will
     #[arg(long)]
     no_build: bool,
+    /// From a wheel: if its compiler is missing, install it with rustup, and rustup itself if needed, without asking. In a
+    /// terminal the command asks; elsewhere it says what to run
+    #[arg(long)]
+    fetch_rustc: bool,
     /// Do not install the extension for JupyterLab, which underlines mistakes while a cell is typed
     #[arg(long)]
     no_lab_extension: bool,
@@ -74,7 +79,7 @@ pub fn run(arguments: &InstallArguments) -> anyhow::Result<ExitCode> {
             .context("the Python environment's path is not UTF-8")?;
         environment.insert(PYTHON_PREFIX_VARIABLE.to_owned(), json!(prefix));
     }
-    for (key, value) in facade(arguments.no_build)? {
+    for (key, value) in facade(arguments)? {
         environment.insert(key, value);
     }
     for (key, value) in &arguments.env {
@@ -120,8 +125,12 @@ fn python_environment(arguments: &InstallArguments) -> Option<PathBuf> {
 }
 
 /// Finds or builds the library that cells link to; returns the environment by which the kernel finds it again.
-fn facade(no_build: bool) -> anyhow::Result<Vec<(String, Value)>> {
+fn facade(arguments: &InstallArguments) -> anyhow::Result<Vec<(String, Value)>> {
+    let no_build = arguments.no_build;
     if let Some(package) = packaged::here() {
+        if arguments.fetch_rustc || !no_build {
+            fetch_compiler::fetch(&package.contents, arguments.fetch_rustc)?;
+        }
         if !no_build {
             package_installed::unpack(package)?;
         }

@@ -5,6 +5,7 @@ mod cuda;
 mod default_device;
 mod doctor;
 mod explain;
+mod fetch_compiler;
 mod install;
 mod kernelspec;
 mod labextension;

@@ -191,12 +191,8 @@ fn wheel(
 ) -> anyhow::Result<PathBuf> {
     let about = About {
         name: "stratoscope".to_owned(),
-        // The label after the + names the compiler, so that the file's name says what is needed.
-        version: format!(
-            "{}+rustc{}",
-            contents.version,
-            contents.release().replace('-', ".")
-        ),
+        version: contents.version.clone(),
+        build: contents.build_tag(),
         platform: needs.tag(),
         metadata: metadata(contents),
     };

@@ -61,7 +61,7 @@ pub fn toolchain(package: &Package, found: Option<&Compiler>) -> Finding {
         None => Finding::Missing {
             what: format!("{wanted}, which built the library of this package, is not installed"),
             remedy: format!(
-                "install rustup from https://rustup.rs, then run `{}`",
+                "run `stratoscope install --fetch-rustc`, or install rustup from https://rustup.rs and run `{}`",
                 package.contents.rustup()
             ),
         },
