@@ -100,9 +100,10 @@ LANES = {
          "src/models/examples/export_onnx.rs", "docs/beyond_notebook.md", "tests/onnx"),
     ),
     "package": Lane(
-        "the wheel: made, installed and uninstalled",
-        ("test_package.py",),
-        ("src/package", "src/kernel/src/cli", "src/compile/src/packaged.rs", "kernel-spec/wheel"),
+        "the wheel: made, installed and uninstalled; a release, and the ways to it: a shell, Docker, Binder, Colab",
+        ("test_package.py", "test_release.py"),
+        ("src/package", "src/kernel/src/cli", "src/compile/src/packaged.rs", "kernel-spec/wheel", "kernel-spec/release", "kernel-spec/docker",
+         "kernel-spec/colab", ".binder", ".github", "docs/install.md", "tests/dockerfile.py", "tests/machine_root.py"),
     ),
     "processors": Lane(
         "an emulated older processor",

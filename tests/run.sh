@@ -83,6 +83,16 @@ launcher_packages() {
     system_packages "${wanted[@]}"
 }
 
+# What makes a bare Debian in a folder, in which a wheel is installed. Only runs with STRATOSCOPE_FULL_TESTS have such tests.
+root_packages() {
+    takes package && [ -n "$full$only" ] || return 0
+    local wanted=() PATH=$PATH:/usr/sbin
+    command -v debootstrap >/dev/null || wanted+=(debootstrap)
+    command -v openssl >/dev/null || wanted+=(openssl)
+    command -v ip >/dev/null || wanted+=(iproute2)
+    system_packages "${wanted[@]}"
+}
+
 # What reaches a kernel on another machine.
 network_packages() {
     local wanted=() PATH=$PATH:/usr/sbin
@@ -248,7 +258,7 @@ only() {
     build
     install_kernel
     lanes=("$name")
-    { display_packages && debugger_packages && launcher_packages && cuda_compiler && onnx_runtime && node_packages; } >"$results/packages.log" 2>&1
+    { display_packages && debugger_packages && launcher_packages && root_packages && cuda_compiler && onnx_runtime && node_packages; } >"$results/packages.log" 2>&1
     step "${files[*]}" python_tests only "${files[@]}"
 }
 
@@ -277,6 +287,7 @@ step "formatting" cargo fmt --all --check
     display_packages
     debugger_packages
     launcher_packages
+    root_packages
     network_packages
     make_venv
     cuda_compiler

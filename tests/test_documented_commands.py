@@ -42,10 +42,10 @@ COMMANDS = {
     "target/debug/stratoscope package --output wheels": ("target/debug/stratoscope package --help", "--output"),  # tests/test_package.py
     "target/debug/stratoscope package --output wheels --level 3": None,  # tests/test_package.py
     "python3 -m venv notebook && . notebook/bin/activate": None,
-    "rustup toolchain install 1.95.0 --profile minimal": None,  # needs a network
-    "pip install stratoscope-*.whl jupyterlab": None,  # tests/test_package.py, with the two below
-    "stratoscope install": None,
+    "pip install stratoscope-*.whl": None,  # tests/test_release.py, with the three below
+    "stratoscope install --fetch-rustc": None,
     "stratoscope doctor": None,
+    "pip install jupyterlab": None,
     "target/debug/stratoscope uninstall": ("target/debug/stratoscope uninstall", "removed"),
     "stratoscope translate FILE.py": None,  # tests/test_python_cells.py
     "stratoscope translate FILE.ipynb --output translated.ipynb": None,  # tests/test_python_cells.py

@@ -27,7 +27,7 @@ import additions
 # The limits of a file and of a function, in lines; unit tests at the end of a file are not counted.
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 450, 80
 # What the root of the repository may contain.
-ROOT_ENTRIES = {".ci", ".gitignore", "Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md",
+ROOT_ENTRIES = {".binder", ".ci", ".github", ".gitignore", "Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md",
                 "docs", "kernel-spec", "notebooks", "src", "tests"}
 # The folders whose files are read, and those in them that are built or installed.
 FOLDERS, SKIPPED_FOLDERS = ("src", "docs", "tests", "notebooks"), {"target", "node_modules"}

@@ -14,7 +14,7 @@ use stratoscope_package::contents::Contents;
 /// The address of rustup's installer, a shell script.
 const INSTALLER: &str = "https://sh.rustup.rs";
 /// What is downloaded, and what it takes on the disk, of Rust 1.95.
-const COST: &str = "about 120 MB to download, 400 MB on the disk";
+const COST: &str = "about 120 MB to download, 600 MB on the disk";
 
 /// How the compiler is fetched.
 enum Way {
