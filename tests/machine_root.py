@@ -8,6 +8,7 @@ of its own): rustup's installer, a distribution of this machine's rustc that rus
 import contextlib
 import hashlib
 import http.server
+import io
 import os
 import pathlib
 import shlex
@@ -89,9 +90,9 @@ class Root:
         (self.folder / "etc/dpkg/dpkg.cfg.d/test").write_text("force-unsafe-io\npath-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\n")
 
 
-def debian(folder):
+def debian(folder, suite=SUITE):
     """A small Debian in a folder."""
-    run("debootstrap", "--variant=minbase", SUITE, folder, timeout=1200)
+    run("debootstrap", "--variant=minbase", suite, folder, timeout=1200)
     return folder
 
 
@@ -107,44 +108,52 @@ chmod +x "$folder/rustup-init"
 """
 
 
-def component(folder, name, version, sysroot, files):
-    """The archive of a component of Rust, as rustup reads it. Returns its path."""
-    top = f"{name}-{version}-{MACHINE}"
-    inner = name if name != "rust-std" else f"rust-std-{MACHINE}"
-    path = folder / f"{top}.tar.gz"
-    work = folder / top
-    (work / inner).mkdir(parents=True)
-    (work / "rust-installer-version").write_text("3\n")
-    (work / "components").write_text(f"{inner}\n")
-    (work / inner / "manifest.in").write_text("".join(f"file:{file}\n" for file in files))
+# What rustup notes beside a compiler that it has installed: the files of each component. The last one is for all machines.
+COMPONENTS = {"rustc": f"rustc-{MACHINE}", "rust-std": f"rust-std-{MACHINE}", "cargo": f"cargo-{MACHINE}", "rust-src": "rust-src"}
+
+
+def component(path, name, sysroot):
+    """Writes the archive of a component of Rust, as rustup reads it."""
+    # The folder in the archive is `rustc`, but `rust-std-x86_64-…`.
+    top, inner = path.name.removesuffix(".tar.gz"), COMPONENTS[name] if name == "rust-std" else name
+    noted = (sysroot / f"lib/rustlib/manifest-{COMPONENTS[name]}").read_text().splitlines()
+    files = [line.removeprefix("file:") for line in noted if line.startswith("file:") and "/share/doc/" not in f"/{line[5:]}"]
+    folders = [line.removeprefix("dir:") for line in noted if line.startswith("dir:")]
+    files += [str(file.relative_to(sysroot)) for folder in folders for file in (sysroot / folder).rglob("*") if file.is_file()]
+    parents = {str(parent) for file in files for parent in pathlib.PurePath(file).parents} - {"."}
+    texts = {f"{top}/rust-installer-version": "3\n", f"{top}/components": f"{inner}\n",
+             f"{top}/{inner}/manifest.in": "".join(f"file:{file}\n" for file in files)}
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        archive.add(work, top)
-        folders = {str(parent) for file in files for parent in pathlib.PurePath(file).parents} - {"."}
-        for file in sorted(folders | set(files)):
+        for folder in (top, f"{top}/{inner}"):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        for name_in_archive, text in texts.items():
+            entry = tarfile.TarInfo(name_in_archive)
+            entry.size, entry.mode = len(text.encode()), 0o644
+            archive.addfile(entry, io.BytesIO(text.encode()))
+        for file in sorted(parents | set(files)):
             archive.add(sysroot / file, f"{top}/{inner}/{file}", recursive=False)
-    shutil.rmtree(work)
-    return path
 
 
 def distribution(folder):
-    """Rust's server for this machine's rustc: the components of the profile `minimal`, and what names them."""
+    """Rust's server for this machine's rustc: the components of the profile `minimal`, rust-src, and what names them."""
     sysroot = pathlib.Path(run("rustc", "--print", "sysroot").strip())
-    line = run(sysroot / "bin/rustc", "--version").strip()
-    version = line.split()[1]
+    line = run(sysroot / "bin/rustc", "--version").strip().removeprefix("rustc ")
+    version = line.split()[0]
     (folder / "dist").mkdir(parents=True)
-    # What rustup noted when it installed this compiler.
-    parts = {name: [line.removeprefix("file:") for line in (sysroot / f"lib/rustlib/manifest-{name}-{MACHINE}").read_text().splitlines()
-                    if line.startswith("file:") and "/share/doc/" not in f"/{line[5:]}"] for name in ("rustc", "rust-std", "cargo")}
-    manifest = [f'manifest-version = "2"\ndate = "2026-01-01"\n[renames]\n[profiles]\nminimal = {list(parts)}\n'.replace("'", '"')]
-    for name, contents in parts.items():
-        path = component(folder / "dist", name, version, sysroot, contents)
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        manifest.append(f'[pkg.{name}]\nversion = "{line.removeprefix("rustc ")}"\n[pkg.{name}.target.{MACHINE}]\navailable = true\n'
-                        f'url = "https://static.rust-lang.org/dist/{path.name}"\nhash = "{sha256}"\n')
-    manifest.append(f'[pkg.rust]\nversion = "{line.removeprefix("rustc ")}"\n[pkg.rust.target.{MACHINE}]\navailable = true\n'
-                    + "".join(f'[[pkg.rust.target.{MACHINE}.components]]\npkg = "{name}"\ntarget = "{MACHINE}"\n' for name in parts))
+    manifest = ['manifest-version = "2"', 'date = "2026-01-01"', "[renames]", "[profiles]", 'minimal = ["rustc", "rust-std", "cargo"]']
+    whole = [f"[pkg.rust]\nversion = '{line}'\n[pkg.rust.target.{MACHINE}]\navailable = true"]
+    for name in COMPONENTS:
+        path = folder / "dist" / f"{name}-{version}-{MACHINE}.tar.gz"
+        component(path, name, sysroot)
+        target = "*" if name == "rust-src" else MACHINE
+        manifest.append(f"[pkg.{name}]\nversion = '{line}'\n[pkg.{name}.target.'{target}']\navailable = true\n"
+                        f"url = 'https://static.rust-lang.org/dist/{path.name}'\nhash = '{hashlib.sha256(path.read_bytes()).hexdigest()}'")
+        kind = "extensions" if name == "rust-src" else "components"
+        whole.append(f"[[pkg.rust.target.{MACHINE}.{kind}]]\npkg = '{name}'\ntarget = '{target}'")
     named = folder / "dist" / f"channel-rust-{version}.toml"
-    named.write_text("\n".join(manifest))
+    named.write_text("\n".join(manifest + whole) + "\n")
     named.with_name(named.name + ".sha256").write_text(f"{hashlib.sha256(named.read_bytes()).hexdigest()}  {named.name}\n")
     init = folder / "rustup" / "dist" / MACHINE / "rustup-init"
     init.parent.mkdir(parents=True)

@@ -16,6 +16,6 @@ command -v rustup >/dev/null || [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/rustup" ] 
     sh -s -- -y --no-modify-path --profile minimal --default-toolchain none
 export PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 # rust-src: an outline of the standard library is a part of the wheel.
-rustup toolchain install "$rust" --profile minimal --component rust-src
+rustup toolchain install "$rust" --profile minimal --component rust-src --no-self-update
 rustup default "$rust"
 rustc --version

@@ -35,7 +35,7 @@ pub fn fetch(contents: &Contents, has_agreed: bool) -> anyhow::Result<()> {
     }
     let way = rustup().map_or(Way::Installer, Way::Rustup);
     let line = match &way {
-        Way::Rustup(_) => contents.rustup(),
+        Way::Rustup(_) => rustup_line(contents),
         Way::Installer => format!(
             "curl {} {INSTALLER} | sh -s -- {}",
             CURL.join(" "),
@@ -88,16 +88,21 @@ fn rustup() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
+/// The command of the diagnostics; besides, rustup stays as it is.
+fn rustup_line(contents: &Contents) -> String {
+    format!("{} --no-self-update", contents.rustup())
+}
+
 fn run_rustup(rustup: &Path, contents: &Contents) -> anyhow::Result<()> {
+    let line = rustup_line(contents);
     let mut command = Command::new(rustup);
-    // The arguments after the program's name, of the line that was shown.
-    command.args(contents.rustup().split(' ').skip(1));
+    command.args(line.split(' ').skip(1));
     let status = environment::clean_env(&mut command)
         .current_dir(compiler::ROOT)
         .status()
         .with_context(|| format!("{} does not start", rustup.display()))?;
     if !status.success() {
-        bail!("`{}` failed, {status}", contents.rustup());
+        bail!("`{line}` failed, {status}");
     }
     Ok(())
 }
