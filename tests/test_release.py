@@ -216,7 +216,7 @@ def test_from_the_wheel_to_the_first_training(root, wheel):
     assert "running `" not in again
     root.run("rm -rf /home/user/.rustup/toolchains/*", user="user")
     refused = root.result(". notebook/bin/activate && stratoscope install", user="user", cwd="/home/user", shell="/bin/bash", more={"HOME": "/home/user"})
-    assert refused.returncode != 0 and "SC1003" in refused.stdout + refused.stderr, "nobody was asked, so nothing is fetched"
+    assert refused.returncode != 0 and "SC1001" in refused.stdout + refused.stderr, "nobody was asked, so nothing is fetched"
 
 
 ASK = """
