@@ -46,6 +46,7 @@ COMMANDS = {
     "stratoscope install --fetch-rustc": None,
     "stratoscope doctor": None,
     "pip install jupyterlab": None,
+    "stratoscope run first.ipynb": None,
     "target/debug/stratoscope uninstall": ("target/debug/stratoscope uninstall", "removed"),
     "stratoscope translate FILE.py": None,  # tests/test_python_cells.py
     "stratoscope translate FILE.ipynb --output translated.ipynb": None,  # tests/test_python_cells.py
