@@ -222,7 +222,7 @@ def test_from_the_wheel_to_the_first_training(root, wheel):
 ASK = """
 import pexpect, sys
 child = pexpect.spawn("chroot", ["--userspec=user", sys.argv[1], "/bin/bash", "-c",
-    "cd && . notebook/bin/activate && stratoscope install"], env={"HOME": "/home/user", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+    "cd && . notebook/bin/activate && stratoscope install"], env={"HOME": "/home/user", "PATH": "/usr/sbin:/usr/bin:/bin", "LANG": "C.UTF-8"},
     encoding="utf-8", timeout=600)
 child.logfile_read = sys.stdout
 child.expect(r"Run it now\\? \\[y/N\\] ")
