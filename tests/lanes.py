@@ -62,10 +62,11 @@ LANES = {
         ("src/gpu", "src/cubecl-llvm", "src/strategy/src/device", "src/kernel/src/cli/cuda", "tests/cuda", "tests/cuda_machine.py"),
     ),
     "gpu": Lane(
-        "all tests on a software GPU; a short run has those named in tests/run.sh",
-        (),
+        "all tests on a software GPU, and the kit for other machines; a short run has the tests named in tests/run.sh",
+        ("test_gpu_kit.py",),
         ("src/gpu", "src/bert/src/ops", "src/optim", "src/metrics/src/loss", "src/strategy/src/device",
-         "src/arguments/src/context/mixed_precision.rs", "src/models/tests/train/on_gpu.rs"),
+         "src/arguments/src/context/mixed_precision.rs", "src/models/tests/train/on_gpu.rs", "src/models/examples/gpu_kit", "tests/gpu.sh",
+         "tests/gpu_kit", "tests/bench/torch_reference.py"),
     ),
     "jupyterlab": Lane(
         "JupyterLab in a browser: cards, tables, underlines, widgets, pictures",

@@ -55,6 +55,7 @@ display_packages() {
     local wanted=()
     ls /usr/share/vulkan/icd.d/*lvp* >/dev/null 2>&1 || wanted+=(mesa-vulkan-drivers libvulkan1)
     command -v chromium >/dev/null || wanted+=(chromium fonts-dejavu-core)
+    ! takes gpu || command -v xz >/dev/null || wanted+=(xz-utils)
     ! takes processors || [ "$(uname -m)" != x86_64 ] || command -v qemu-x86_64 >/dev/null || wanted+=(qemu-user)
     system_packages "${wanted[@]}"
 }
@@ -155,7 +156,7 @@ count_skips() {
 }
 
 # The examples that tests of the kernel and of the documents run; `lints` compiles the others, too.
-examples=(all_reduce check encoder_step export_onnx fine_tune gpu_step losses memory train_step)
+examples=(all_reduce check encoder_step export_onnx fine_tune gpu_kit gpu_step losses memory train_step)
 
 # Unit and integration tests of all crates, but those of `gpu_tests`.
 rust_tests() {
@@ -189,7 +190,7 @@ gpu_tests() {
 doc_tests() { cargo test --workspace --locked --doc; }
 
 # Tests that compute much and wait for nothing. Those of commands come first: cargo builds for them, and later for the checks.
-documents=(documented_commands additions articles book cards commands course heads jupyterlab notebook notebook_outputs python_cells
+documents=(documented_commands additions articles book cards commands course gpu_kit heads jupyterlab notebook notebook_outputs python_cells
     rules tables_in_jupyterlab training)
 
 # Runs files of `tests/`; NAME.skips has the reasons for what was skipped.

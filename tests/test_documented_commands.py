@@ -31,6 +31,7 @@ COMMANDS = {
     "tests/run.sh --only course": None,  # minutes
     "tests/run.sh --only lints": None,  # minutes
     "cargo test -p": None,  # a part of a command
+    "tests/gpu.sh make": ("tests/gpu.sh --help", "tests/gpu.sh make"),  # tests/test_gpu_kit.py
     "tests/other_processor.sh LEVEL PROGRAM": None,  # tests/test_processors.py
     "target/debug/stratoscope install --user": ("target/debug/stratoscope install --user", "installed the kernel `stratoscope` in"),
     "target/debug/stratoscope doctor": ("target/debug/stratoscope doctor", "ok       checkpoint: all-MiniLM-L6-v2"),
@@ -203,7 +204,7 @@ def test_commands_work_in_another_folder(plain, command):
     check_finished(plain(command), ANYWHERE[command])
 
 
-@pytest.mark.parametrize("script", ["notebooks/run.sh", "tests/run.sh", "tests/setup.sh", ".ci/run"])
+@pytest.mark.parametrize("script", ["notebooks/run.sh", "tests/run.sh", "tests/setup.sh", "tests/gpu.sh", "tests/gpu_kit/run.sh", "tests/gpu_kit/tests.sh", ".ci/run"])
 def test_scripts_can_be_read(script):
     if (ROOT / script).exists():
         subprocess.run(["bash", "-n", ROOT / script], check=True)
@@ -213,7 +214,7 @@ def test_scripts_can_be_read(script):
 
 def test_the_scripts_explain_themselves(plain):
     """And do nothing else."""
-    for script in ("notebooks/run.sh", "tests/run.sh"):
+    for script in ("notebooks/run.sh", "tests/run.sh", "tests/gpu.sh"):
         finished = plain(f"{ROOT}/{script} --help")
         assert finished.returncode == 0 and script in finished.stdout, finished.stderr
         assert "Python packages" not in finished.stdout and "cargo build" not in finished.stdout

@@ -27,7 +27,7 @@ pub use differentiable::{add_layer_norm, dropout, fits_a_row, layer_norm};
 pub use embeddings::{Lookup, embed, takes_embeddings};
 pub use kernels::attention::Attention;
 pub use kernels::mask::{Dropped, MIX_A, MIX_B, SPREAD};
-pub use launches::{Launches, count_launches};
+pub use launches::{KernelTime, LaunchTimes, Launches, count_launches, time_launches};
 pub use linear::{linear, linear_gelu};
 pub use optimizer::{AdamStep, Flat, Slots, adam, squares};
 pub use sum::sum;

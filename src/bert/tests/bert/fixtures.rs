@@ -7,11 +7,14 @@ use burn::tensor::{Device, TensorData};
 use safetensors::{Dtype, SafeTensors};
 use stratoscope_bert::BatchTensors;
 
-/// The folder of the reference values, or a folder in it.
+/// The folder of the reference values, or a folder in it; `STRATOSCOPE_PARITY` names it where the program was copied to another
+/// machine (`tests/gpu.sh`).
 pub fn parity(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/parity")
-        .join(path)
+    let folder = match std::env::var_os("STRATOSCOPE_PARITY") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity"),
+    };
+    folder.join(path)
 }
 
 /// Every tensor of a file as float64, with its shape.

@@ -74,8 +74,14 @@ pub fn heard<T>(codes: &'static [&'static str], work: impl FnOnce() -> T) -> (T,
     (value, std::mem::take(&mut *heard))
 }
 
+/// The tiny BERT of `tests/parity`; `STRATOSCOPE_PARITY` names that folder where the program was copied to another machine
+/// (`tests/gpu.sh`).
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity/tiny-bert")
+    let folder = match std::env::var_os("STRATOSCOPE_PARITY") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity"),
+    };
+    folder.join("tiny-bert")
 }
 
 /// The tiny BERT of the fixtures with these dropout rates and a vocabulary of 128 words.
