@@ -11,9 +11,9 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 MAX_KIT_MB=60
-# The programs: the name in the kit, and the package and the target that cargo has for it. The order is that of the tests.
-TESTS=(gpu:stratoscope-gpu:--lib loss:stratoscope-metrics:--lib layers:stratoscope-bert:--lib bert:stratoscope-bert:--test=bert
-    train:stratoscope-models:--test=train)
+# The programs: the name in the kit, and the package and the target that cargo has for it. Each is 7 to 17 MB, compressed: the tests of
+# the loss and of the layers' operations by themselves, two more programs, are left out.
+TESTS=(gpu:stratoscope-gpu:--lib bert:stratoscope-bert:--test=bert train:stratoscope-models:--test=train)
 
 case "${1:-}" in
     make) ;;

@@ -143,7 +143,6 @@ network=()
 part_parity() {
     local steps=20 shape=(--batch 16 --seq 64)
     [ -z "$small" ] || { steps=3 && shape=(--batch 2 --seq 8); }
-    run_tests layers the_same_masks_on_gpu
     run_tests bert classification_on_gpu layers_and_gradients_are_those_of_transformers_on_gpu
     run_tests train the_traces_on_gpu
     kit agree --steps $steps "${shape[@]}"
@@ -154,7 +153,7 @@ part_tests() {
     local first=(pieces_of_one_output_on_gpu the_default_device_is_used_outside_of_scopes optimizers_on_gpu policies_on_gpu)
     local program
     run_tests train "${first[@]}"
-    for program in gpu loss layers bert train; do
+    for program in gpu bert train; do
         run_others "$program" "${first[@]}"
     done
 }

@@ -19,7 +19,10 @@ pub fn graph(asked: &Arguments, device: &Device) -> Result<(), Box<dyn Error>> {
 }
 
 /// Seconds of each call, until the device has done its work.
-fn timed<T>(steps: usize, mut work: impl FnMut() -> Result<T, Box<dyn Error>>) -> Result<f64, Box<dyn Error>> {
+fn timed<T>(
+    steps: usize,
+    mut work: impl FnMut() -> Result<T, Box<dyn Error>>,
+) -> Result<f64, Box<dyn Error>> {
     let mut seconds = Vec::new();
     for _ in 0..steps {
         let begun = Instant::now();

@@ -80,7 +80,11 @@ pub fn checkpoint(size: &Size, seq: usize) -> Result<TempDir, Box<dyn Error>> {
     let network = SequenceClassifier::init(&config, 1, &Device::flex())?;
     checkpoint::save_network(folder.path(), &network, &config)?;
     let words = (SPECIAL.len()..config.vocab_size).map(|index| format!("w{index}"));
-    let words: Vec<String> = SPECIAL.map(str::to_owned).into_iter().chain(words).collect();
+    let words: Vec<String> = SPECIAL
+        .map(str::to_owned)
+        .into_iter()
+        .chain(words)
+        .collect();
     fs::write(folder.path().join("vocab.txt"), words.join("\n") + "\n")?;
     Ok(folder)
 }

@@ -83,10 +83,7 @@ pub fn profile(asked: &Arguments) -> Result<(), Box<dyn Error>> {
         format!("`{name}` {}", milliseconds(each))
     });
     let most: Vec<String> = most.collect();
-    row(
-        &what("kernels that take most, in a step"),
-        &most.join(", "),
-    );
+    row(&what("kernels that take most, in a step"), &most.join(", "));
     Ok(())
 }
 
