@@ -70,6 +70,8 @@ make_venv() {
         return
     fi
     find_python
+    # In an environment that is active, Python is the one that is removed here.
+    python=$("$python" -c 'import sys; print(sys._base_executable)')
     say "Python packages into .venv (about 350 MB, the BERT checkpoint among them)"
     rm -rf "$venv"
     "$python" -m venv "$venv" || fail "the environment could not be made" \
