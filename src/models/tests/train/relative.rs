@@ -86,9 +86,7 @@ fn strategies_change_no_bit() {
 /// All layers read one table, which two stages would need.
 #[test]
 fn a_pipeline_is_refused() {
-    let stages: Strategy = PipelineStrategy::logical(2)
-        .expect("logical devices")
-        .into();
+    let stages = PipelineStrategy::logical(2).expect("logical devices");
     let _scope = scope::enter(&stages.strategy()).expect("no scope is active");
     for (family, _) in FAMILIES {
         let folder = tiny(family, 0.1);
