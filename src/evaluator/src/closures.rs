@@ -70,7 +70,7 @@ pub fn ways_out(
     let mut numbers = captured.iter().map(|(_, kind)| kind.as_str());
     let guess = match numbers.next() {
         Some(first) if NUMBERS.contains(&first) && numbers.all(|kind| kind == first) => Some(first),
-        None if closure.others.is_empty() && closure.is_arithmetic() => closure.number,
+        None if closure.others.is_empty() && closure.is_of_numbers() => closure.number,
         _ => None,
     };
     let kinds = closure.kinds(guess, variables);
@@ -172,12 +172,15 @@ impl Closure {
         kinds.collect()
     }
 
+    /// Whether its operands have one type of number: it calculates with them, or compares them.
+    fn is_of_numbers(&self) -> bool {
+        let others = ['(', '"', '[', '{', '&', '|'];
+        !self.is_block && !self.body.contains(others) && !self.body.contains(" as ")
+    }
+
     /// Whether the value has the type of its operands: sums and products of them.
     fn is_arithmetic(&self) -> bool {
-        !self.is_block
-            && !self.body.contains(['(', '<', '>', '!', '"', '[', '{'])
-            && !self.body.contains("==")
-            && !self.body.contains(" as ")
+        self.is_of_numbers() && !self.body.contains(['<', '>', '!']) && !self.body.contains("==")
     }
 
     /// The type of what it returns, where a method at the end of its body says it.
@@ -454,8 +457,8 @@ mod tests {
         check(
             "let f = |x| x > 3;",
             [
-                "fn f(x: i32) -> … { x > 3 }",
-                "let f: Box<dyn Fn(i32) -> …> = Box::new(move |x| x > 3);",
+                "fn f(x: i32) -> bool { x > 3 }",
+                "let f: Box<dyn Fn(i32) -> bool> = Box::new(move |x| x > 3);",
             ],
         );
     }

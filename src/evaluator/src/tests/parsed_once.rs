@@ -35,7 +35,8 @@ fn a_cell_is_parsed_once() {
         ("compile!(model, optimiser = AdamW::new(5e-5))?;", 1),
         // rustc's own edit, and then the one that the card shows.
         ("let n: String = 1;", 2),
-        ("let f = |x: i32| x + 1;", 0),
+        // The function that the closure can be.
+        ("let f = |x: i32| x + 1;", 1),
         ("let x = ", 0),
     ] {
         let parsed = parsed_for(&mut notebook, code, false);

@@ -81,7 +81,7 @@ pub(in crate::check) fn itself(cell: &Syntax, name: &str) -> Option<(String, Vec
     });
     for at in used {
         let is_deref = text.get(at.start..at.end)?.starts_with('*');
-        if !is_deref && bare.iter().any(|it| *it == at) {
+        if !is_deref && bare.contains(&at) {
             // Inside of `*r`, which is replaced as a whole.
             let is_part = text[..at.start].ends_with('*');
             if !is_part {
