@@ -127,7 +127,11 @@ fn update(asked: &Arguments, device: &Device) -> Result<(), Box<dyn Error>> {
     drop(graph);
     let first = slots.into_iter().next().map(|it| it.weights);
     let first = first.ok_or("there are variables")?.into_tensor::<1>();
-    let moved: Vec<f32> = first.slice([0..1]).try_into_data()?.iter::<f32>().collect();
+    let moved: Vec<f32> = first
+        .narrow(0, 0, 1)
+        .try_into_data()?
+        .iter::<f32>()
+        .collect();
     row(
         &format!("graph of Adam's update of {} variables", sizes.len()),
         &format!(
