@@ -12,6 +12,8 @@ from conftest import ROOT
 
 LAVAPIPE = sorted(pathlib.Path("/usr/share/vulkan/icd.d").glob("*lvp*"))
 pytestmark = [
+    # Packing the programs takes minutes.
+    pytest.mark.full,
     pytest.mark.skipif(not LAVAPIPE, reason="no wgpu adapter (install mesa-vulkan-drivers and libvulkan1)"),
     pytest.mark.skipif(not shutil.which("xz"), reason="xz was not found (install xz-utils)"),
 ]
