@@ -149,7 +149,7 @@ impl Encoder {
                 let forward = || layer.forward(x, mask.clone(), relative.as_ref(), mode);
                 taps::within("layer", || taps::within_layer(index, forward))
             };
-            hidden_states = recompute::part(&part, hidden_states, forward);
+            hidden_states = recompute::part(part, hidden_states, forward);
             outputs.push(hidden_states.clone());
         }
         outputs

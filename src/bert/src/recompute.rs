@@ -44,8 +44,8 @@ pub struct Shards(pub Arc<HashMap<ParamId, Vec<Tensor<1>>>>);
 
 impl Shards {
     /// The module with whole parameters, on the device of its own: each that is in pieces is put together in new memory.
-    fn gathered<M: Module>(&self, module: &M) -> M {
-        module.clone().map(&mut Gather(self))
+    fn gathered<M: Module>(&self, module: M) -> M {
+        module.map(&mut Gather(self))
     }
 }
 
@@ -189,27 +189,27 @@ impl Recorded {
 /// `module` and `x` have a graph in one call of `forward` and none in the other; tensors that `forward` captures should
 /// have none.
 pub(crate) fn part<M: Module + 'static, const D: usize>(
-    module: &M,
+    module: M,
     x: Tensor<D>,
     forward: impl Fn(&M, Tensor<D>) -> Tensor<D> + 'static,
 ) -> Tensor<D> {
     let records = RECORDING.with_borrow(Option::is_some);
     let shards = SHARDS.with_borrow(Clone::clone);
-    let whole = move |module: &M| match &shards {
+    let whole = move |module: M| match &shards {
         Some(shards) => shards.gathered(module),
-        None => module.clone(),
+        None => module,
     };
-    if !records || !(x.is_tracked() || is_trained(module)) {
+    if !records || !(x.is_tracked() || is_trained(&module)) {
         return forward(&whole(module), x);
     }
-    let y = forward(&whole(&module.valid()), x.clone().inner());
+    let y = forward(&whole(module.valid()), x.clone().inner());
     let output = Tensor::from_inner(y).require_grad();
-    let (module, own) = (module.clone(), output.clone());
+    let own = output.clone();
     let part: Part = Box::new(move |after, of_module| {
         let parts = after.iter_mut().filter_map(|it| own.grad_remove(it));
         let gradient = parts.reduce(|sum, part| sum + part)?;
         drop(own);
-        let module = whole(&module);
+        let module = whole(module);
         let y = forward(&module, x);
         // A pass that is canceled on its way has no graph.
         if !y.is_tracked() {

@@ -112,8 +112,9 @@ impl RelativePositions {
     /// # Shapes
     /// → [1, N, S, S]
     fn looked_up(&self, sequence: usize) -> Tensor<4> {
-        let buckets = pairs(sequence).map(|(query, key)| bucket(key as i64 - query as i64));
-        let buckets = TensorData::new(buckets.collect(), [sequence, sequence]);
+        let far = sequence as i64 - 1;
+        let rows: Vec<usize> = (-far..=far).map(|it| bucket(-it)).collect();
+        let buckets = TensorData::new(ops::of_pairs(&rows, sequence), [sequence, sequence]);
         let table = &self.table;
         let buckets = Tensor::<2, Int>::from_data(buckets, &table.weight.val().device());
         let numbers = taps::within("table", || table.forward(buckets)); // [S, S, N]
@@ -168,23 +169,18 @@ impl DistanceVectors {
 
 /// MPNet's bucket of a distance, of the key behind the query: half of a direction's buckets are for the nearest, the longer
 /// distances share buckets.
-fn bucket(distance: i64) -> i64 {
-    let of_direction = BUCKETS as i64 / 2;
+fn bucket(distance: i64) -> usize {
+    let of_direction = BUCKETS / 2;
     let nearest = of_direction / 2;
     let ahead = if distance > 0 { of_direction } else { 0 };
-    let distance = distance.abs();
+    let distance = distance.unsigned_abs() as usize;
     if distance < nearest {
         return ahead + distance;
     }
     let share = (distance as f32 / nearest as f32).ln();
     let share = share / (LARGEST_DISTANCE / nearest as f64).ln() as f32;
-    let beyond = (share * (of_direction - nearest) as f32) as i64;
+    let beyond = (share * (of_direction - nearest) as f32) as usize;
     ahead + (nearest + beyond).min(of_direction - 1)
-}
-
-/// All pairs of a query and a key, query by query.
-fn pairs(sequence: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..sequence).flat_map(move |query| (0..sequence).map(move |key| (query, key)))
 }
 
 #[cfg(test)]

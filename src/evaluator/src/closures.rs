@@ -46,14 +46,30 @@ pub fn ways_out(
     cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let (wanted, code) = (name.to_owned(), cell.code().clone());
-    let closure = cell.read(move |syntax| find(&wanted, &code, syntax.statements_as_typed()?));
-    let Some(closure) = closure else {
-        return vec![
+    match function_and_box(name, cell, variables) {
+        Some([function, boxed]) => vec![
+            in_place_of_it(&function),
+            format!("or box it, with its types: `{boxed}`"),
+        ],
+        None => vec![
             "make it a function".to_owned(),
             format!("or box it: `let {name}: Box<dyn Fn()> = Box::new(…);`"),
-        ];
-    };
+        ],
+    }
+}
+
+fn in_place_of_it(function: &str) -> String {
+    format!("make it a function: `{function}`")
+}
+
+/// The function that the closure can be, and its `let` with a box. `…` stands for a type that is not known, and for what is too long.
+fn function_and_box(
+    name: &str,
+    cell: &CellSyntax,
+    variables: &BTreeMap<String, String>,
+) -> Option<[String; 2]> {
+    let (wanted, code) = (name.to_owned(), cell.code().clone());
+    let closure = cell.read(move |syntax| find(&wanted, &code, syntax.statements_as_typed()?))?;
     let unknown_kind = UNKNOWN.to_owned();
     let captured: Vec<(&String, &String)> = closure
         .others
@@ -109,9 +125,7 @@ pub fn ways_out(
     };
     let function = format!("fn {name}({}) -> {returns} {body}", operands.join(", "));
     let function = text::excerpt(&function, MOST);
-    let mut ways = vec![format!("make it a function: `{function}`")];
-    ways.push(format!("or box it, with its types: `{boxed}`"));
-    ways
+    Some([function, boxed])
 }
 
 /// The edit that makes a function of the closure, if all types are known and it uses no other variables.
@@ -120,9 +134,7 @@ pub fn as_function(
     cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
 ) -> Option<Fix> {
-    let written = ways_out(name, cell, variables).into_iter().next()?;
-    let function = written.strip_prefix("make it a function: `")?;
-    let function = function.strip_suffix('`')?.to_owned();
+    let [function, _] = function_and_box(name, cell, variables)?;
     let (wanted, code) = (name.to_owned(), cell.code().clone());
     let (span, others) = cell.read(move |syntax| {
         let statements = syntax.statements_as_typed()?;
@@ -137,7 +149,7 @@ pub fn as_function(
     }
     Some(Fix {
         kind: FixKind::Change,
-        title: written,
+        title: in_place_of_it(&function),
         edits: vec![Edit {
             place: Place::span(span.start, span.end),
             replacement: function,

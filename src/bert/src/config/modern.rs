@@ -59,10 +59,7 @@ impl ModernConfig {
     /// SC0903 for an option that is not implemented, SC0909 for a value that makes no network.
     pub(super) fn of(fields: &Fields<'_>, layers: usize) -> Result<Self> {
         for (field, computed) in COMPUTED {
-            let found = fields.file.get(field).filter(|it| !it.is_null());
-            if let Some(found) = found.filter(|it| **it != computed) {
-                return Err(fields.unsupported(field, found, &[&computed.to_string()]));
-            }
+            fields.must_be(field, &computed)?;
         }
         if let Some(found) = fields.file.get("classifier_activation")
             && found != "gelu"
@@ -132,7 +129,7 @@ fn attention_of_layers(fields: &Fields<'_>, layers: usize) -> Result<Vec<LayerAt
         window: Some(reach / 2),
     };
     let kind = |is_global: bool| if is_global { global } else { local };
-    let Some(types) = fields.file.get("layer_types").filter(|it| !it.is_null()) else {
+    let Some(types) = fields.present("layer_types") else {
         let every = fields.count("global_attn_every_n_layers", 3, LARGEST_COUNT)?;
         return Ok((0..layers)
             .map(|layer| kind(layer.is_multiple_of(every)))
@@ -172,7 +169,7 @@ fn base(fields: &Fields<'_>, kind: &str, before: &str, default: f64) -> Result<f
     let theta = parameters.and_then(|it| it.get("rope_theta"));
     let (field, theta) = match theta {
         Some(theta) => ("rope_parameters", Some(theta)),
-        None => (before, fields.file.get(before).filter(|it| !it.is_null())),
+        None => (before, fields.present(before)),
     };
     let Some(theta) = theta else {
         return Ok(default);

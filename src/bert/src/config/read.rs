@@ -169,8 +169,20 @@ pub(super) struct Fields<'a> {
 impl Fields<'_> {
     /// The field by BERT's name, unless it is absent or null.
     fn given(&self, name: &str) -> Option<&Value> {
-        let name = self.family.field(name)?;
+        self.present(self.family.field(name)?)
+    }
+
+    /// The field by its name in the file, unless it is absent or null.
+    pub(super) fn present(&self, name: &str) -> Option<&Value> {
         self.file.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Refuses another value of an option than the one that is computed; absent, it has that one.
+    pub(super) fn must_be(&self, field: &str, computed: &Value) -> Result<()> {
+        match self.present(field).filter(|found| *found != computed) {
+            Some(found) => Err(self.unsupported(field, found, &[&plain(computed)])),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn invalid<T>(&self, name: &str, value: &Value, expected: &str) -> Result<T> {

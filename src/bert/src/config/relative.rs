@@ -34,12 +34,12 @@ pub struct DistanceVectors {
     pub normalized: bool,
 }
 
-/// Options of a DeBERTa with another value than the one that is computed.
-const COMPUTED: [(&str, Value); 4] = [
-    ("relative_attention", Value::Bool(true)),
-    ("share_att_key", Value::Bool(true)),
-    ("position_biased_input", Value::Bool(false)),
-    ("legacy", Value::Bool(true)),
+/// Options of a DeBERTa: what an absent one is in transformers, and what is computed.
+const OPTIONS: [(&str, bool, bool); 4] = [
+    ("relative_attention", false, true),
+    ("share_att_key", false, true),
+    ("position_biased_input", true, false),
+    ("legacy", true, true),
 ];
 
 impl Relative {
@@ -51,12 +51,9 @@ impl Relative {
         match family {
             Family::MpNet => {
                 let name = "relative_attention_num_buckets";
-                let found = fields.file.get(name).filter(|it| !it.is_null());
                 // transformers makes a table of so many rows and looks up 32 of them all the same.
-                match found.filter(|it| it.as_u64() != Some(32)) {
-                    Some(found) => Err(fields.unsupported(name, found, &["32"])),
-                    None => Ok(Some(Self::Scores)),
-                }
+                fields.must_be(name, &Value::from(32))?;
+                Ok(Some(Self::Scores))
             }
             Family::Deberta => Ok(Some(Self::Vectors(DistanceVectors::of(fields)?))),
             _ => Ok(None),
@@ -66,21 +63,16 @@ impl Relative {
 
 impl DistanceVectors {
     fn of(fields: &Fields<'_>) -> Result<Self> {
-        for (field, computed) in COMPUTED {
-            let found = fields.file.get(field).filter(|it| !it.is_null());
-            // Absent, the first three have another value.
-            let absent = match field {
-                "relative_attention" | "share_att_key" => Some(Value::Bool(false)),
-                "position_biased_input" => Some(Value::Bool(true)),
-                _ => None,
-            };
-            if let Some(found) = found.or(absent.as_ref()).filter(|it| **it != computed) {
+        for (field, absent, computed) in OPTIONS {
+            let absent = Value::Bool(absent);
+            let found = fields.present(field).unwrap_or(&absent);
+            if *found != computed {
                 return Err(fields.unsupported(field, found, &[&computed.to_string()]));
             }
         }
         let zeros = ["type_vocab_size", "conv_kernel_size", "pooler_dropout"];
         for field in zeros {
-            let found = fields.file.get(field).filter(|it| !it.is_null());
+            let found = fields.present(field);
             if let Some(found) = found.filter(|it| it.as_f64() != Some(0.0)) {
                 return Err(fields.unsupported(field, found, &["0"]));
             }
@@ -88,7 +80,7 @@ impl DistanceVectors {
         let widths = ["embedding_size", "pooler_hidden_size"];
         let hidden = fields.file.get("hidden_size");
         for field in widths {
-            let found = fields.file.get(field).filter(|it| !it.is_null());
+            let found = fields.present(field);
             if let Some(found) = found.filter(|it| Some(*it) != hidden) {
                 let hidden = hidden.map_or("1536".to_owned(), Value::to_string);
                 return Err(fields.unsupported(field, found, &[&hidden]));
@@ -117,7 +109,7 @@ impl DistanceVectors {
 
 /// A count of which −1 says that there is none.
 fn signed(fields: &Fields<'_>, name: &str) -> Result<Option<usize>> {
-    match fields.file.get(name).filter(|it| !it.is_null()) {
+    match fields.present(name) {
         Some(value) if value.as_i64().is_some_and(|it| it < 1) => Ok(None),
         None => Ok(None),
         // With one bucket there is no distance from which on it begins.
@@ -129,7 +121,7 @@ fn signed(fields: &Fields<'_>, name: &str) -> Result<Option<usize>> {
 /// Which products there are beside that of a query and a key: a list, or names between bars.
 fn kinds(fields: &Fields<'_>) -> Result<Vec<String>> {
     let name = "pos_att_type";
-    let Some(value) = fields.file.get(name).filter(|it| !it.is_null()) else {
+    let Some(value) = fields.present(name) else {
         return Ok(Vec::new());
     };
     let kinds: Option<Vec<String>> = match value {
@@ -153,7 +145,7 @@ fn kinds(fields: &Fields<'_>) -> Result<Vec<String>> {
 /// Whether the vectors are normalized.
 fn normalizes(fields: &Fields<'_>) -> Result<bool> {
     let name = "norm_rel_ebd";
-    let Some(value) = fields.file.get(name).filter(|it| !it.is_null()) else {
+    let Some(value) = fields.present(name) else {
         return Ok(false);
     };
     let names = value.as_str().unwrap_or_default().to_lowercase();

@@ -29,7 +29,9 @@ use burn::tensor::{DType, Int, Tensor};
 
 pub use key::{DropoutKey, Heads};
 pub use precision::{Bfloat16, Precision, bfloat16_on_cpu, rounded};
-pub use relative::{Scores, biased_attention, by_distance, probabilities_of, products_of_heads};
+pub use relative::{
+    Scores, biased_attention, by_distance, of_pairs, probabilities_of, products_of_heads,
+};
 pub use rotary::{local_attention, rotary};
 pub use stop::Stop;
 pub use stratoscope_gpu::Lookup;

@@ -7,7 +7,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, module};
 
 use super::key::{Heads, MIX_A, MIX_B, Mask, SPREAD};
-use super::relative::Scores;
+use super::relative::{Scores, of_pairs};
 use super::rotary::Angles;
 use crate::operation;
 
@@ -178,16 +178,13 @@ pub(super) fn products_of_heads(x: Tensor<3>, with: Tensor<3>, heads: usize) -> 
 /// Of the numbers [B, N, S, P] of each query or key the one in the row of the distance, [B, N, S, S].
 pub(super) fn by_distance(numbers: Tensor<4>, rows: &[usize], of_keys: bool) -> Tensor<4> {
     let [batch, heads, sequence, _] = numbers.dims();
-    // The distance of a query behind a key, from 1 − S on.
-    let row = |query: usize, key: usize| rows[query + sequence - 1 - key] as i64;
-    let places = (0..sequence).flat_map(|own| {
-        (0..sequence).map(move |other| match of_keys {
-            true => row(other, own),
-            false => row(own, other),
-        })
-    });
-    let places = TensorData::new(places.collect(), [1, 1, sequence, sequence]);
+    let places = TensorData::new(of_pairs(rows, sequence), [1, 1, sequence, sequence]);
     let places = Tensor::<4, Int>::from_data(places, &numbers.device());
+    // A key has its queries in a row.
+    let places = match of_keys {
+        true => places.swap_dims(2, 3),
+        false => places,
+    };
     let places = places.expand([batch, heads, sequence, sequence]);
     operation!("by distance", [numbers], {
         let picked = numbers.gather(3, places);

@@ -58,7 +58,7 @@ pub fn products_of_heads(x: Tensor<3>, with: Tensor<3>, heads: usize) -> Tensor<
 }
 
 /// A number for each query and key: of each query's P numbers the one in the row of the distance, added to that of the key's P
-/// numbers. `rows` has the row of each distance of a query behind a key, from 1 − S to S − 1. `None` without numbers.
+/// numbers. `rows` is as for [`of_pairs`]. `None` without numbers.
 ///
 /// # Shapes
 /// of queries and of keys [B, N, S, P] → [B, N, S, S]
@@ -75,4 +75,14 @@ pub fn by_distance(
         (Some(query), Some(key)) => Some(operation!("sum", [query, key], query + key)),
         (one, other) => one.or(other),
     }
+}
+
+/// For each query and key, query by query, the row of their distance. `rows` has one for each distance of a query behind a key, from
+/// 1 − S to S − 1.
+pub fn of_pairs(rows: &[usize], sequence: usize) -> Vec<i64> {
+    let of_query = |query: usize| {
+        let keys = 0..sequence;
+        keys.map(move |key| rows[query + sequence - 1 - key] as i64)
+    };
+    (0..sequence).flat_map(of_query).collect()
 }

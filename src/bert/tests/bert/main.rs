@@ -2,6 +2,7 @@
 
 mod bad_files;
 mod bad_tokenizers;
+mod beside_transformers;
 mod bfloat16;
 mod byte_level;
 mod families;

@@ -2,114 +2,30 @@
 //! every gradient, over texts longer than the window of local attention; and what the layers have in common with BERT's.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
 
 use burn::module::Module;
-use burn::optim::GradientsParams;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use stratoscope_bert::config::{LayerAttention, Pooling};
 use stratoscope_bert::names::named_values;
-use stratoscope_bert::ops::Precision;
 use stratoscope_bert::recompute::Recorded;
 use stratoscope_bert::taps::Taps;
 use stratoscope_bert::{
-    BatchTensors, BertConfig, BertNetwork, Computed, Family, LoadOptions, LoraConfig, MaskedLm,
-    Mode, Origin, QuestionAnswerer, Segment, SequenceClassifier, TokenClassifier, checkpoint,
-    gradient, lora, named_parameters,
+    BertNetwork, Computed, Family, LoadOptions, LoraConfig, MaskedLm, Mode, Origin,
+    QuestionAnswerer, Segment, SequenceClassifier, TokenClassifier, checkpoint, gradient, lora,
+    named_parameters,
 };
-use stratoscope_data::Tokenize;
 
-use crate::fixtures::{Case, as_f64, difference, parity};
-use crate::parity::{FORWARD, GRADIENT, GRADIENT_OF_PEAK, loss};
-use crate::saving::read_by_transformers;
+use crate::beside_transformers::{
+    batch, check_classifier, check_masked, check_reading, check_sixteen_bits, folder, loaded, read,
+};
+use crate::fixtures::{Case, as_f64, difference};
+use crate::parity::loss;
 
 const TRAIN: Mode = Mode::Train {
     seed: 3,
     step: 5,
     replica: 0,
 };
-
-pub(crate) fn folder(name: &str) -> PathBuf {
-    parity("families").join(name)
-}
-
-pub(crate) fn loaded<N: BertNetwork>(name: &str, device: &Device) -> checkpoint::LoadedNetwork<N> {
-    let options = LoadOptions::new();
-    checkpoint::load_network_as(&folder(name), &options, device).expect("the fixture loads")
-}
-
-pub(crate) fn batch(case: &Case, device: &Device) -> BatchTensors {
-    let shape = case.shape("input.input_ids");
-    let shape = [shape[0], shape[1]];
-    let ids = case.values("input.input_ids").iter().map(|&id| id as i64);
-    let mask = case
-        .values("input.attention_mask")
-        .iter()
-        .map(|&it| it as f32);
-    let types = vec![0; shape[0] * shape[1]];
-    BatchTensors::from_values(ids.collect(), mask.collect(), types, shape, device)
-}
-
-/// Compares [B, S, H] at the tokens: at padding, where no token looks, transformers computes something else.
-pub(crate) fn compare_tokens(name: &str, found: Tensor<3>, case: &Case) {
-    let [_, _, width] = found.dims();
-    assert_eq!(found.dims(), case.shape(name), "{name}");
-    let mask = case.values("input.attention_mask");
-    let at_tokens = |values: &[f64]| -> Vec<f64> {
-        let rows = values.chunks(width).zip(mask);
-        rows.filter(|(_, mask)| **mask == 1.0)
-            .flat_map(|(row, _)| row.to_vec())
-            .collect()
-    };
-    let (found, expected) = (as_f64(found.into_data()), case.values(name));
-    let (largest, _) = difference(&at_tokens(&found), &at_tokens(expected));
-    assert!(largest <= FORWARD, "{name}: {largest:e}");
-}
-
-/// Compares the gradient of every parameter by its name in the file.
-pub(crate) fn compare_gradients<N: BertNetwork>(
-    network: &N,
-    gradients: &GradientsParams,
-    case: &Case,
-    in_file: impl Fn(&str) -> String,
-) {
-    let mut compared = 0;
-    for parameter in named_parameters(network) {
-        let name = format!("grad.{}", in_file(&parameter.name));
-        let data = gradient(network, gradients, &parameter.name);
-        let data = data.unwrap_or_else(|| panic!("{name}: no gradient"));
-        // Without segments there is a table of one vector of zeros, which stays so.
-        if !case.names().any(|it| it == name) && name.contains("token_type_embeddings") {
-            assert!(as_f64(data).iter().all(|it| *it == 0.0), "{name}");
-            continue;
-        }
-        // A table of positions in the file begins with rows that no position has, and their gradient is zero.
-        let unused = case.values(&name).len() - data.num_elements();
-        let (unused, expected) = case.values(&name).split_at(unused);
-        assert_eq!(data.shape()[1..], case.shape(&name)[1..], "{name}");
-        assert!(unused.iter().all(|it| *it == 0.0), "{name}");
-        let (largest, peak) = difference(&as_f64(data), expected);
-        assert!(
-            largest <= GRADIENT.max(1e-5 * peak),
-            "{name}: {largest:e} of {peak:e}"
-        );
-        // The bias of keys has no influence where scores are products of queries and keys: what is there is rounding.
-        let is_zero = parameter.name.ends_with("key.bias") && peak < 1e-7;
-        assert!(
-            is_zero || largest <= GRADIENT_OF_PEAK * peak,
-            "{name}: {largest:e} of {peak:e}"
-        );
-        compared += 1;
-    }
-    let all = case
-        .names()
-        .filter(|name| name.starts_with("grad."))
-        .count();
-    assert_eq!(
-        compared, all,
-        "as many parameters as gradients in the reference"
-    );
-}
 
 /// The name of a parameter in the file, where a saved copy has it.
 fn in_file(parameter: &str) -> String {
@@ -140,63 +56,22 @@ fn in_file(parameter: &str) -> String {
     }
 }
 
-fn check_classifier(device: &Device) {
-    let case = Case::read(&folder("modernbert").join("case.safetensors"));
-    let device = device.clone().autodiff();
-    let network = loaded::<SequenceClassifier>("modernbert", &device).network;
-    let output = network.forward_all(batch(&case, &device), Mode::Eval);
-    let loss = loss(output.logits.clone(), case.values("input.labels"));
-    let gradients = GradientsParams::from_grads(loss.backward(), &network);
-    compare_tokens("embeddings", output.bert.embedded.clone(), &case);
-    assert_eq!(output.bert.hidden_states.len(), 4);
-    for (layer, hidden) in output.bert.hidden_states.into_iter().enumerate() {
-        compare_tokens(&format!("hidden.{}", layer + 1), hidden, &case);
-    }
-    for (name, data) in [
-        ("logits", output.logits.into_data()),
-        ("loss", loss.into_data()),
-    ] {
-        let (largest, _) = difference(&as_f64(data), case.values(name));
-        assert!(largest <= FORWARD, "{name}: {largest:e}");
-    }
-    compare_gradients(&network, &gradients, &case, in_file);
-}
-
 #[test]
 fn layers_and_gradients_are_those_of_transformers() {
-    check_classifier(&Device::flex());
+    check_classifier("modernbert", 4, &Device::flex(), in_file);
 }
 
 /// One test, since the first step compiles every kernel anew.
 #[test]
 fn layers_and_gradients_are_those_of_transformers_on_gpu() {
     if let Some(device) = stratoscope_gpu::testing::device() {
-        check_classifier(&device);
+        check_classifier("modernbert", 4, &device, in_file);
     }
 }
 
 #[test]
 fn the_masked_language_model_has_the_gradients_of_transformers() {
-    let case = Case::read(&folder("modernbert-masked").join("case.safetensors"));
-    let device = Device::flex().autodiff();
-    let network = loaded::<MaskedLm>("modernbert-masked", &device).network;
-    let labels = case.values("input.labels");
-    let chosen = labels
-        .iter()
-        .enumerate()
-        .filter(|(_, label)| **label >= 0.0);
-    let (places, labels): (Vec<i64>, Vec<f64>) =
-        chosen.map(|(at, label)| (at as i64, *label)).unzip();
-    let count = places.len();
-    let places = Tensor::<1, Int>::from_data(TensorData::new(places, [count]), &device);
-    let logits = network.forward(batch(&case, &device), places, Mode::Eval);
-    let loss = loss(logits.clone(), &labels);
-    let gradients = GradientsParams::from_grads(loss.backward(), &network);
-    for (name, data) in [("logits", logits.into_data()), ("loss", loss.into_data())] {
-        let (largest, _) = difference(&as_f64(data), case.values(name));
-        assert!(largest <= FORWARD, "{name}: {largest:e}");
-    }
-    compare_gradients(&network, &gradients, &case, in_file);
+    check_masked("modernbert-masked", in_file);
 }
 
 /// The first token's path through the last layer, segments one after the other, and layers that are computed again have the
@@ -302,11 +177,6 @@ fn layers_are_seen_by_the_names_of_bert() {
     assert_eq!(shape("bert.embeddings"), [4, 24, 16]);
     assert_eq!(shape("bert.pooler"), [4, 16]);
     assert_eq!(shape("classifier"), [4, 3]);
-}
-
-fn read(text: &str) -> Result<BertConfig, String> {
-    let config = BertConfig::from_json(text, Path::new("config.json"));
-    config.map_err(|problem| format!("{} {}", problem.code, problem.message))
 }
 
 /// The published files, which transformers before version 5 has written.
@@ -548,63 +418,14 @@ fn adapters_change_nothing_at_first_and_are_merged() {
     assert_eq!(targets, all);
 }
 
-/// The classifier on the pretraining's body. Runs where `STRATOSCOPE_TORCH_PYTHON` names a Python that has transformers.
+/// The classifier on the pretraining's body.
 #[test]
 fn transformers_reads_a_modernbert_that_we_write() {
-    let Some(python) = std::env::var_os("STRATOSCOPE_TORCH_PYTHON") else {
-        println!("not run here: STRATOSCOPE_TORCH_PYTHON names no Python with transformers");
-        return;
-    };
-    let (options, device) = (LoadOptions::new().num_labels(3).seed(7), Device::flex());
-    let loaded = checkpoint::load(&folder("modernbert-masked"), &options, &device);
-    let loaded = loaded.expect("the fixture loads");
-    let copy = tempfile::tempdir().expect("a folder");
-    let (network, tokenizer) = (&loaded.network, &loaded.tokenizer);
-    checkpoint::save(copy.path(), network, &loaded.config, tokenizer).expect("it is saved");
-    let texts = [
-        "A text editor for naïve texts of several lines",
-        "",
-        "fonts",
-    ];
-    let reference = read_by_transformers(&python, copy.path(), &texts);
-    assert_eq!(reference["class"], "ModernBertForSequenceClassification");
-    assert_eq!(reference["missing"], serde_json::json!([]));
-    assert_eq!(reference["unexpected"], serde_json::json!([]));
-    let rows = texts.map(|text| tokenizer.encode(text, None, 32).expect("it has tokens"));
-    for (row, encoded) in rows.iter().enumerate() {
-        let ids = serde_json::to_value(&encoded.ids).expect("numbers");
-        let theirs = &reference["ids"][row].as_array().expect("ids")[..encoded.ids.len()];
-        assert_eq!(ids.as_array().expect("ids"), theirs, "{row}");
-    }
-    let batch = BatchTensors::from_rows(&rows, tokenizer.pad_id(), &device);
-    let logits = as_f64(network.forward(batch, Mode::Eval).into_data());
-    let expected = reference["logits"].as_array().expect("rows").iter();
-    let expected = expected.flat_map(|row| row.as_array().expect("a row"));
-    let expected: Vec<f64> = expected.filter_map(serde_json::Value::as_f64).collect();
-    let (largest, _) = difference(&logits, &expected);
-    assert!(largest <= FORWARD, "{largest:e}");
+    check_reading("modernbert-masked", "ModernBertForSequenceClassification");
 }
 
 /// Under a mixed policy the logits are those of float32 but for the rounding.
 #[test]
 fn sixteen_bits_are_near() {
-    let case = Case::read(&folder("modernbert").join("case.safetensors"));
-    let device = Device::flex();
-    let network = loaded::<SequenceClassifier>("modernbert", &device).network;
-    let logits = |precision: Precision| {
-        let pass = || {
-            network
-                .forward_all(batch(&case, &device), Mode::Eval)
-                .logits
-        };
-        as_f64(precision.during(pass).into_data())
-    };
-    let whole = logits(Precision::Float32);
-    for precision in [Precision::Bfloat16, Precision::Float16] {
-        let (largest, peak) = difference(&logits(precision), &whole);
-        assert!(
-            largest > 0.0 && largest < 0.05 * peak,
-            "{precision:?}: {largest:e} of {peak:e}"
-        );
-    }
+    check_sixteen_bits("modernbert");
 }

@@ -2,23 +2,19 @@
 //! loss and every gradient, over more tokens than distances have buckets of their own for; and every way through the layers.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use burn::optim::GradientsParams;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use stratoscope_bert::config::{DistanceVectors, Relative};
-use stratoscope_bert::ops::Precision;
 use stratoscope_bert::recompute::Recorded;
 use stratoscope_bert::taps::Taps;
-use stratoscope_bert::{
-    BertConfig, Family, MaskedLm, Mode, SequenceClassifier, checkpoint, named_parameters,
-};
+use stratoscope_bert::{Family, Mode, SequenceClassifier, named_parameters};
 
-use crate::fixtures::{Case, as_f64, difference};
-use crate::modern::{batch, compare_gradients, compare_tokens, folder, loaded};
-use crate::parity::{FORWARD, loss};
-use crate::saving::read_by_transformers;
+use crate::beside_transformers::{
+    batch, check_classifier, check_masked, check_reading, check_sixteen_bits, folder, loaded, read,
+};
+use crate::fixtures::Case;
+use crate::parity::loss;
 
 const FAMILIES: [&str; 2] = ["mpnet", "deberta"];
 const TRAIN: Mode = Mode::Train {
@@ -66,32 +62,10 @@ fn in_file(family: &str, parameter: &str) -> String {
     name
 }
 
-fn check_classifier(family: &str, device: &Device) {
-    let case = Case::read(&folder(family).join("case.safetensors"));
-    let device = device.clone().autodiff();
-    let network = loaded::<SequenceClassifier>(family, &device).network;
-    let output = network.forward_all(batch(&case, &device), Mode::Eval);
-    let loss = loss(output.logits.clone(), case.values("input.labels"));
-    let gradients = GradientsParams::from_grads(loss.backward(), &network);
-    compare_tokens("embeddings", output.bert.embedded.clone(), &case);
-    assert_eq!(output.bert.hidden_states.len(), 2);
-    for (layer, hidden) in output.bert.hidden_states.into_iter().enumerate() {
-        compare_tokens(&format!("hidden.{}", layer + 1), hidden, &case);
-    }
-    for (name, data) in [
-        ("logits", output.logits.into_data()),
-        ("loss", loss.into_data()),
-    ] {
-        let (largest, _) = difference(&as_f64(data), case.values(name));
-        assert!(largest <= FORWARD, "{family} {name}: {largest:e}");
-    }
-    compare_gradients(&network, &gradients, &case, |it| in_file(family, it));
-}
-
 #[test]
 fn layers_and_gradients_are_those_of_transformers() {
     for family in FAMILIES {
-        check_classifier(family, &Device::flex());
+        check_classifier(family, 2, &Device::flex(), |it| in_file(family, it));
     }
 }
 
@@ -100,7 +74,7 @@ fn layers_and_gradients_are_those_of_transformers() {
 fn layers_and_gradients_are_those_of_transformers_on_gpu() {
     if let Some(device) = stratoscope_gpu::testing::device() {
         for family in FAMILIES {
-            check_classifier(family, &device);
+            check_classifier(family, 2, &device, |it| in_file(family, it));
         }
     }
 }
@@ -108,24 +82,7 @@ fn layers_and_gradients_are_those_of_transformers_on_gpu() {
 #[test]
 fn the_masked_language_models_have_the_gradients_of_transformers() {
     for family in FAMILIES {
-        let name = format!("{family}-masked");
-        let case = Case::read(&folder(&name).join("case.safetensors"));
-        let device = Device::flex().autodiff();
-        let network = loaded::<MaskedLm>(&name, &device).network;
-        let labels = case.values("input.labels").iter().enumerate();
-        let chosen = labels.filter(|(_, label)| **label >= 0.0);
-        let (places, labels): (Vec<i64>, Vec<f64>) =
-            chosen.map(|(at, label)| (at as i64, *label)).unzip();
-        let count = places.len();
-        let places = Tensor::<1, Int>::from_data(TensorData::new(places, [count]), &device);
-        let logits = network.forward(batch(&case, &device), places, Mode::Eval);
-        let loss = loss(logits.clone(), &labels);
-        let gradients = GradientsParams::from_grads(loss.backward(), &network);
-        for (name, data) in [("logits", logits.into_data()), ("loss", loss.into_data())] {
-            let (largest, _) = difference(&as_f64(data), case.values(name));
-            assert!(largest <= FORWARD, "{family} {name}: {largest:e}");
-        }
-        compare_gradients(&network, &gradients, &case, |it| in_file(family, it));
+        check_masked(&format!("{family}-masked"), |it| in_file(family, it));
     }
 }
 
@@ -206,11 +163,6 @@ fn layers_are_seen_by_the_names_of_bert() {
             assert!(last[3..].iter().all(|it| *it == 0.0));
         }
     }
-}
-
-fn read(text: &str) -> Result<BertConfig, String> {
-    let config = BertConfig::from_json(text, Path::new("config.json"));
-    config.map_err(|problem| format!("{} {}", problem.code, problem.message))
 }
 
 /// The fields of `microsoft/deberta-v3-base` and of `sentence-transformers/all-mpnet-base-v2`, as their files have them.
@@ -303,58 +255,16 @@ fn what_is_not_computed_is_refused() {
     assert!(mpnet("null").is_ok());
 }
 
-/// Runs where `STRATOSCOPE_TORCH_PYTHON` names a Python that has transformers.
 #[test]
 fn transformers_reads_what_we_write() {
-    let Some(python) = std::env::var_os("STRATOSCOPE_TORCH_PYTHON") else {
-        println!("not run here: STRATOSCOPE_TORCH_PYTHON names no Python with transformers");
-        return;
-    };
-    let texts = [
-        "A text editor for naïve texts of several lines",
-        "",
-        "fonts",
-    ];
-    for (family, class) in [
-        ("mpnet", "MPNetForSequenceClassification"),
-        ("deberta", "DebertaV2ForSequenceClassification"),
-    ] {
-        let device = Device::flex();
-        let options = checkpoint::LoadOptions::new().num_labels(3).seed(7);
-        let loaded = checkpoint::load(&folder(&format!("{family}-masked")), &options, &device);
-        let loaded = loaded.expect("the fixture loads");
-        let copy = tempfile::tempdir().expect("a folder");
-        let (network, tokenizer) = (&loaded.network, &loaded.tokenizer);
-        checkpoint::save(copy.path(), network, &loaded.config, tokenizer).expect("it is saved");
-        let reference = read_by_transformers(&python, copy.path(), &texts);
-        assert_eq!(reference["class"], class);
-        assert_eq!(reference["missing"], serde_json::json!([]));
-        assert_eq!(reference["unexpected"], serde_json::json!([]));
-    }
+    check_reading("mpnet-masked", "MPNetForSequenceClassification");
+    check_reading("deberta-masked", "DebertaV2ForSequenceClassification");
 }
 
 /// Under a mixed policy the logits are those of float32 but for the rounding.
 #[test]
 fn sixteen_bits_are_near() {
     for family in FAMILIES {
-        let case = Case::read(&folder(family).join("case.safetensors"));
-        let device = Device::flex();
-        let network = loaded::<SequenceClassifier>(family, &device).network;
-        let logits = |precision: Precision| {
-            let pass = || {
-                network
-                    .forward_all(batch(&case, &device), Mode::Eval)
-                    .logits
-            };
-            as_f64(precision.during(pass).into_data())
-        };
-        let whole = logits(Precision::Float32);
-        for precision in [Precision::Bfloat16, Precision::Float16] {
-            let (largest, peak) = difference(&logits(precision), &whole);
-            assert!(
-                largest > 0.0 && largest < 0.05 * peak,
-                "{family} {precision:?}: {largest:e} of {peak:e}"
-            );
-        }
+        check_sixteen_bits(family);
     }
 }
