@@ -6,13 +6,15 @@
     tests/lanes.py passed FOLDER NAME …  # records the inputs with which these lanes have passed, in tests/lanes.json
     tests/lanes.py names, files NAME, left-out NAME …, not-run NAME …   # for tests/run.sh
 
-`tests/lanes.json` is tracked: it has a checksum of each lane's inputs as they were when the lane last passed. A lane runs when
-they differ, and with `tests/run.sh --full` always; besides, each short run takes one of the others, by the number of commits, so
-that a change that no input shows is noticed within as many commits as there are lanes.
+`tests/lanes.json` is tracked: it has a checksum of each lane's inputs as they were when the lane last passed, and the seconds that
+its tests took. A lane is due when its inputs differ. With `tests/run.sh --full` all lanes run. A short run takes those that are
+due as far as there is time for them (`SECONDS`), another one first after each commit, and names those that it leaves out; where
+there is time left, one of the others, so that a change that no input shows is noticed within as many commits as there are lanes.
 """
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as tree
@@ -21,6 +23,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "lanes.json"
+# The time for lanes of a short run, in seconds of their tests. It keeps CI below 45 minutes after a change of everything.
+SECONDS = int(os.environ.get("STRATOSCOPE_LANE_SECONDS") or 1200)
+# Of a lane that has never passed.
+UNKNOWN = 300
 
 
 @dataclass
@@ -144,17 +150,32 @@ def changed():
     """The lanes whose inputs differ from those that they passed with."""
     passed = recorded()
     now = {name: inputs_of(lane) for name, lane in LANES.items()}
-    return [name for name in LANES if now[name] is None or passed.get(name) != now[name]]
+    return [name for name in LANES if now[name] is None or passed.get(name, {}).get("inputs") != now[name]]
 
 
 def choose():
-    """The lanes of a short run: those with other inputs, and one of the rest."""
-    chosen = changed()
-    others = [name for name in LANES if name not in chosen]
-    if others:
-        command = ["git", "-c", f"safe.directory={ROOT}", "rev-list", "--count", "HEAD"]
-        commits = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        chosen.append(others[int(commits or 0) % len(others)])
+    """The lanes of a short run: those that are due, and one of the rest, as far as there is time."""
+    due = changed()
+    others = [name for name in LANES if name not in due]
+    command = ["git", "-c", f"safe.directory={ROOT}", "rev-list", "--count", "HEAD"]
+    commits = int(subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip() or 0)
+    return within(turned(due, commits) + turned(others, commits)[:1], recorded(), SECONDS)
+
+
+def turned(names, by):
+    """The names, beginning with another one."""
+    first = by % len(names) if names else 0
+    return names[first:] + names[:first]
+
+
+def within(names, passed, seconds):
+    """Those of the lanes for which there is time, in the order given; at least one."""
+    chosen, spent = [], 0
+    for name in names:
+        cost = passed.get(name, {}).get("seconds", UNKNOWN)
+        if not chosen or spent + cost <= seconds:
+            chosen.append(name)
+            spent += cost
     return chosen
 
 
@@ -168,9 +189,20 @@ def without_failures(names, folder):
     return [name for name in names if not failed & set(LANES[name].files)]
 
 
-def record(names):
+def seconds_of(name, folder):
+    """What the tests of a lane took, by the reports of pytest in the folder and what `tests/run.sh` writes of tests on a GPU."""
+    files, seconds = LANES[name].files, 0.0
+    for report in Path(folder).glob("*.xml"):
+        for case in tree.parse(report).iter("testcase"):
+            if case.get("classname", "").split(".")[-1] + ".py" in files:
+                seconds += float(case.get("time", 0))
+    beside = Path(folder) / f"{name}.seconds"
+    return round(seconds + (float(beside.read_text()) if beside.exists() else 0))
+
+
+def record(names, folder):
     """These lanes have passed with their inputs of now."""
-    now = {name: inputs_of(LANES[name]) for name in names}
+    now = {name: {"inputs": inputs_of(LANES[name]), "seconds": seconds_of(name, folder)} for name in names}
     known = {name: value for name, value in recorded().items() if name in LANES}
     RECORD.write_text(json.dumps(dict(sorted((known | now).items())), indent=1) + "\n")
 
@@ -178,9 +210,10 @@ def record(names):
 def main(arguments):
     match arguments:
         case []:
-            waiting = changed()
+            waiting, passed = changed(), recorded()
             for name, lane in LANES.items():
-                print(f"{name:12} {'changed' if name in waiting else 'passed':8} {lane.about}")
+                seconds = passed.get(name, {}).get("seconds", "?")
+                print(f"{name:12} {'due' if name in waiting else 'passed':8} {seconds:>5} s  {lane.about}")
         case ["names"]:
             print("\n".join(LANES))
         case ["choose"]:
@@ -190,10 +223,14 @@ def main(arguments):
         case ["left-out", *names]:
             print("\n".join(file for name, lane in LANES.items() if name not in names for file in lane.files))
         case ["not-run", *names]:
-            left = [name for name in LANES if name not in names]
-            print(f"lanes whose inputs have not changed: {', '.join(left)}" if left else "")
+            waiting = changed()
+            left = {"lanes that have passed with these sources": [], "lanes that are due": []}
+            for name in LANES:
+                if name not in names:
+                    left["lanes that are due" if name in waiting else "lanes that have passed with these sources"].append(name)
+            print("; ".join(f"{words}: {', '.join(those)}" for words, those in left.items() if those))
         case ["passed", folder, *names] if not set(names) - LANES.keys():
-            record(without_failures(names, folder))
+            record(without_failures(names, folder), folder)
         case _:
             raise SystemExit(__doc__)
 

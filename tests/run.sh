@@ -182,9 +182,12 @@ gpu_smoke=(layers_on_gpu the_traces_on_gpu products_of_all_sizes_and_orders_on_g
 gpu_tests() {
     local wanted=(on_gpu)
     takes gpu || wanted=("${gpu_smoke[@]}")
+    local begun=$SECONDS status=0
     cargo test --workspace --locked --no-fail-fast --lib --test bert --test train --test cross_entropy -- \
         "${wanted[@]}" --test-threads=1 --show-output 2>&1 | grep -v -e '^running 0 tests' -e ' 0 passed; 0 failed' -e '^$' |
-        tee "$results/gpu.log"
+        tee "$results/gpu.log" || status=$?
+    echo $((SECONDS - begun)) >"$results/gpu.seconds"
+    return "$status"
 }
 
 doc_tests() { cargo test --workspace --locked --doc; }

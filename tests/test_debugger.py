@@ -382,7 +382,7 @@ def test_a_run_of_start_is_a_thread_that_steps_back(notebook):
         return stopped
 
     seen = [bias()]
-    for command in ("next", "stepIn", "stepOut"):
+    for command in ("next", "stepOut", "next"):
         move(command)
         seen.append(bias())
     assert len({str(each) for each in seen}) == 4
@@ -431,6 +431,79 @@ def test_a_run_of_start_is_a_thread_that_steps_back(notebook):
     body(notebook, "continue", threadId=thread)
     assert event(notebook, "thread")["reason"] == "exited"
     assert [each["name"] for each in body(notebook, "threads")["threads"]] == ["cells"]
+    body(notebook, "disconnect")
+
+
+def test_a_step_is_gone_through_layer_by_layer(notebook, tiny):
+    """Forward and backward, each value readable, back again, and out: the step has the bits that it has without a look."""
+    body(notebook, "initialize")
+    body(notebook, "attach")
+    notebook.run(f"""let texts = ["a game of chess", "a mail server", "a font of letters", "a library of functions"];
+let rows = Dataset::from_labelled((0..16).map(|row| (texts[row % 4], ["game", "server", "font", "library"][row % 4])));
+let of_text = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
+compile!(of_text, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }}, gradient_accumulation_steps = 2)?;
+let first = start!(of_text, rows, batch_size = 4, seed = 1, verbose = false)?;""")
+    thread = event(notebook, "stopped")["threadId"]
+
+    def frames():
+        return body(notebook, "stackTrace", threadId=thread)["stackFrames"]
+
+    def move(command):
+        body(notebook, command, threadId=thread)
+        assert event(notebook, "stopped")["reason"] == "step"
+        return frames()[0]["name"]
+
+    def scopes(frame):
+        return {each["name"]: each for each in body(notebook, "scopes", frameId=frame["id"])["scopes"]}
+
+    names = [move("stepIn")]
+    layer, micro_batch, step, *_ = frames()
+    assert (micro_batch["name"], step["name"]) == ("micro-batch 1 of 2", "step 1 of 2, not made yet")
+    # The frames have their lines in a text that names all layers of the micro-batch.
+    text = body(notebook, "source", source=layer["source"])["content"].splitlines()
+    assert text[layer["line"] - 1].strip() == "forward: bert.embeddings" and text[micro_batch["line"] - 1].strip() == micro_batch["name"]
+    assert sum("backward: bert.encoder.layer." in line for line in text) == 2, text
+    # What the layer puts out, number by number.
+    shown = scopes(layer)
+    assert list(shown) == ["Layer", "Run", "Variables"]
+    values = unfold(notebook, shown["Layer"])
+    output = values["bert.embeddings"]
+    assert output["value"].startswith("[4, ") and "norm" in output["value"]
+    assert "[0]" in unfold(notebook, output)
+    assert "text/html" in body(notebook, "richInspectVariables", variableName="first.layer")["data"]
+    examples = unfold(notebook, scopes(micro_batch)["Micro-batch"], filter="indexed", start=0, count=10)
+    assert len(examples) == 4
+    while not names[-1].startswith("the update"):
+        names.append(move("stepIn"))
+        assert len(names) < 40
+    directions = [name.split(":")[0] for name in names]
+    half = directions.index("backward")
+    assert set(directions[:half]) == {"forward"} and directions.count("forward") == 2 * half
+    assert "micro-batch 2 of 2" in [each["name"] for each in frames()]
+    updates = unfold(notebook, scopes(frames()[0])["Layer"])
+    assert "of the weights" in updates["classifier.weight"]["value"]
+    computed = unfold(notebook, unfold(notebook, shown["Run"])["computed"])
+    assert computed["[0]"]["value"] == "forward: bert.embeddings"
+    # Back, layer by layer, and on to the end of the step.
+    assert move("stepBack") == names[-2]
+    assert move("stepBack") == names[-3]
+    notebook.run("let seen = first.gradients()?.total().norm;")
+    assert frames()[0]["name"] == names[-3], "to look changes nothing"
+    assert move("stepOut").startswith("step 2 of 2")
+    assert move("stepIn").startswith("forward: bert.embeddings")
+    assert notebook.run("first.history()?.steps.len()").shown().strip() == "1"
+    body(notebook, "continue", threadId=thread)
+    assert event(notebook, "thread")["reason"] == "exited"
+    notebook.run(f"""let again = BertForSequenceClassification::from_pretrained("{tiny}", 4)?;
+compile!(again, optimizer = AdamW::new(1e-3), loss = SparseCategoricalCrossentropy {{ from_logits: true }}, gradient_accumulation_steps = 2)?;
+let plain = fit!(again, rows, batch_size = 4, seed = 1, verbose = false)?;""")
+    equal = notebook.run("plain.steps.iter().map(|it| it.loss.to_bits()).eq(first.history()?.steps.iter().map(|it| it.loss.to_bits()))")
+    assert equal.shown().strip() == "true"
+    # The same by calls.
+    notebook.run("let second = start!(again, rows, batch_size = 4, seed = 1, verbose = false)?;")
+    shown = notebook.run("second.next_layer()?").shown()
+    assert shown.startswith("step 1 of 2, micro-batch 1 of 2, forward: bert.embeddings (1 of "), shown
+    notebook.run("drop(second);")
     body(notebook, "disconnect")
 
 

@@ -43,11 +43,11 @@ impl Debugger {
             sent: 0,
             is_initialized: false,
             is_started: false,
-            sources: Sources::new(prefix),
+            sources: Sources::new(prefix.clone()),
             breakpoints: Breakpoints::default(),
             references: References::default(),
             runs: Runs::default(),
-            standing: Standing::default(),
+            standing: Standing::new(prefix),
             conditions: Conditions::default(),
             cells: CellsOfDebugger::default(),
         }
@@ -361,10 +361,9 @@ impl Debugger {
             .get("source")
             .and_then(|source| source["path"].as_str());
         let path = path.ok_or("`source` needs the `path` of a cell")?;
-        let text = self
-            .sources
-            .text(path)
-            .ok_or("no cell has this path: only cells of `dumpCell` have one")?;
+        let of_run = || self.standing.text(path);
+        let text = self.sources.text(path).map(str::to_owned).or_else(of_run);
+        let text = text.ok_or("no cell has this path: only cells of `dumpCell` have one")?;
         Ok(json!({"content": text, "mimeType": "text/rust"}))
     }
 

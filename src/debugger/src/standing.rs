@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use stratoscope_wire::StandingRun;
+use stratoscope_wire::{RunFrame, StandingRun};
+
+use crate::sources::SUFFIX;
 
 /// Threads of runs in variables have numbers from here on, those of the running cell smaller ones.
 pub const FIRST: u64 = 1_000_000;
@@ -14,6 +16,8 @@ const MAX_FRAMES: u64 = 10;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Standing {
+    /// How the names of their texts begin.
+    prefix: String,
     runs: BTreeMap<String, Thread>,
     /// Numbers are not given twice.
     given: u64,
@@ -29,6 +33,14 @@ struct Thread {
     breakpoints: BTreeSet<u64>,
 }
 
+impl Thread {
+    /// The frames with their numbers, the innermost one first.
+    fn numbered(&self) -> impl Iterator<Item = (u64, &RunFrame)> {
+        let frames = self.at.frames.iter().take(MAX_FRAMES as usize).rev();
+        (self.number..).zip(frames)
+    }
+}
+
 /// What a request does with a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
@@ -41,6 +53,14 @@ pub struct Move {
 }
 
 impl Standing {
+    /// No run is known. The names of texts begin with `prefix`.
+    pub fn new(prefix: String) -> Self {
+        Self {
+            prefix,
+            ..Self::default()
+        }
+    }
+
     /// As `threads` lists them.
     pub fn threads(&self) -> Vec<Value> {
         let listed = self.runs.values().map(|thread| {
@@ -66,18 +86,33 @@ impl Standing {
         let Some(found) = found.filter(|it| self.moving != Some(it.number)) else {
             return Vec::new();
         };
-        let frames = found.at.frames.iter().take(MAX_FRAMES as usize).rev();
-        let numbered = frames
-            .zip(found.number..)
-            .map(|(name, id)| json!({"id": id, "name": name, "line": 0, "column": 0}));
-        numbered.collect()
+        let source = json!({"name": found.at.name, "path": self.path_of(found.number)});
+        let frames = found.numbered();
+        let listed = frames.map(|(id, it)| {
+            json!({"id": id, "name": it.name, "line": it.line, "column": 1, "source": source})
+        });
+        listed.collect()
     }
 
-    /// The variable of a frame.
-    pub fn of_frame(&self, frame: u64) -> Option<&str> {
+    /// The name of the text in which the frames of a run have their lines.
+    fn path_of(&self, number: u64) -> String {
+        format!("{}run_{number}{SUFFIX}", self.prefix)
+    }
+
+    /// The text with this name.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let mut threads = self.runs.values();
+        let found = threads.find(|it| self.path_of(it.number) == path)?;
+        Some(found.at.listing.join("\n"))
+    }
+
+    /// The variable of a frame, and what the frame shows beside the run.
+    pub fn of_frame(&self, frame: u64) -> Option<(&str, Option<&(String, usize)>)> {
         let number = frame - frame % MAX_FRAMES;
         let found = self.runs.values().find(|it| it.number == number)?;
-        Some(&found.at.name)
+        let of_number = found.numbered().find(|(id, _)| *id == frame);
+        let part = of_number.and_then(|(_, frame)| frame.part.as_ref());
+        Some((&found.at.name, part))
     }
 
     /// The part of a run that an expression names: `model.dense` of `run.model.dense`.
@@ -114,8 +149,10 @@ impl Standing {
         }
         let made = found.at.made;
         let call = match command {
-            "next" | "stepIn" | "stepOut" => "step(1)".to_owned(),
+            "stepIn" => "next_layer()".to_owned(),
+            "next" | "stepOut" => "step(1)".to_owned(),
             "continue" => "finish()".to_owned(),
+            "stepBack" if found.at.is_in_step => "previous_layer()".to_owned(),
             "stepBack" | "reverseContinue" if made == 0 => {
                 return Err("the run has made no step that could be undone".to_owned());
             }
@@ -227,7 +264,15 @@ mod tests {
         StandingRun {
             name: name.to_owned(),
             made,
-            frames: vec!["run".to_owned(), format!("step {}", made + 1)],
+            frames: [(1, "run".to_owned()), (2, format!("step {}", made + 1))]
+                .map(|(line, name)| RunFrame {
+                    name,
+                    line,
+                    part: None,
+                })
+                .into(),
+            is_in_step: false,
+            listing: vec!["run".to_owned(), "    step".to_owned()],
             stop: format!("next: step {}", made + 1),
             breakpoint: breakpoint.map(str::to_owned),
             is_interrupted: false,
@@ -267,9 +312,45 @@ mod tests {
         );
         let frames = standing.frames(Some(thread));
         assert_eq!((&frames[0]["name"], frames.len()), (&json!("step 8"), 2));
+        let source = frames[0]["source"]["path"].as_str().expect("a path");
+        assert_eq!(standing.text(source).as_deref(), Some("run\n    step"));
+        assert_eq!(
+            (frames[0]["line"].as_u64(), standing.text("other")),
+            (Some(2), None)
+        );
         let outer = frames[1]["id"].as_u64().expect("an id");
-        assert_eq!(standing.of_frame(outer), Some("run"));
+        assert_eq!(standing.of_frame(outer), Some(("run", None)));
         assert_eq!(standing.of_frame(5), None);
+    }
+
+    #[test]
+    fn a_run_goes_through_the_layers_of_its_coming_step() {
+        let mut standing = Standing::default();
+        standing.set(vec![run("run", 4, None)], None);
+        let thread = standing.stopped()[0];
+        let call = |standing: &Standing, command: &str| {
+            let call = standing.call(command, Some(thread));
+            call.expect("it stands").call
+        };
+        assert_eq!(call(&standing, "stepIn"), "next_layer()");
+        standing.begin(thread);
+        let layer = RunFrame {
+            name: "forward: classifier (9 of 19)".to_owned(),
+            line: 2,
+            part: Some(("layer".to_owned(), 10)),
+        };
+        let mut inside = run("run", 4, None);
+        inside.is_in_step = true;
+        inside.frames.push(layer.clone());
+        let events = standing.set(vec![inside], Some("step"));
+        assert_eq!(events[0]["body"]["reason"], "step");
+        let frames = standing.frames(Some(thread));
+        assert_eq!(frames[0]["name"], layer.name);
+        let inner = frames[0]["id"].as_u64().expect("an id");
+        assert_eq!(standing.of_frame(inner), Some(("run", layer.part.as_ref())));
+        assert_eq!(call(&standing, "stepBack"), "previous_layer()");
+        assert_eq!(call(&standing, "stepOut"), "step(1)");
+        assert_eq!(call(&standing, "reverseContinue"), "rewind(0)");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Inspector {
                     return InspectAnswer::missing(format!("there is no variable `{}`", path.name));
                 };
                 if path.steps.is_empty() {
-                    value.type_name.clone_from(&variable.type_name);
+                    value.type_name = short(&variable.type_name);
                 }
                 InspectAnswer::Found { path, value }
             }
@@ -92,7 +92,7 @@ fn listed(known: &[Variable], mut values: Vec<InspectedValue>) -> InspectAnswer 
         let value = found.map(std::mem::take).unwrap_or_default();
         InspectedValue {
             name: variable.name.clone(),
-            type_name: variable.type_name.clone(),
+            type_name: short(&variable.type_name),
             ..value
         }
     });

@@ -100,7 +100,7 @@ impl Inspection<'_> {
     }
 
     /// The names of the replicas' devices, where there are several.
-    pub(crate) fn replica_names(&self) -> Vec<String> {
+    pub fn replica_names(&self) -> Vec<String> {
         let devices = self.step.replicas.devices();
         match devices.len() {
             1 => Vec::new(),

@@ -1,4 +1,4 @@
-//! What is seen of a step that is replayed: every output of a layer and every gradient, with the bits of the run.
+//! What is seen of a step that is replayed or comes: every output of a layer and every gradient, with the bits of the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ impl Inspection<'_> {
     ///
     /// # Errors
     /// SC0520 if it is interrupted, SC0907 if a device fails.
-    pub fn probes(&self, micro_batch: usize) -> Result<Vec<Probe>> {
+    pub fn probes(&self, micro_batch: usize, call: &str) -> Result<Vec<Probe>> {
         let step = self.number();
         let replicas = self.step.replicas.len();
         let seen: Vec<Arc<Mutex<Vec<Probe>>>> = (0..replicas).map(|_| Arc::default()).collect();
@@ -28,7 +28,7 @@ impl Inspection<'_> {
             })
         });
         let taps: Vec<Taps> = taps.collect();
-        self.watched(micro_batch, &self.batches[micro_batch], &taps, "hindsight")?;
+        self.watched(micro_batch, &self.batches[micro_batch], &taps, call)?;
         let mut all: Vec<Probe> = Vec::new();
         for own in &seen {
             all.append(&mut own.lock().unwrap_or_else(PoisonError::into_inner));

@@ -239,6 +239,40 @@ impl Inspection<'_> {
         TensorStatistics::new(title, rows, names, notes)
     }
 
+    /// What the optimizer keeps beside each weight, before the coming step: `Adam m of classifier.weight`.
+    pub fn moments(&self) -> TensorStatistics {
+        let title = format!("what the optimizer keeps, before step {}", self.number());
+        let replicas = &self.step.replicas;
+        // The replicas have the same, or parts of it.
+        let copy = self.step.moments.iter().take(replicas.modules_of_a_copy());
+        let copy: Vec<_> = copy.collect();
+        let mut rows = Vec::new();
+        for slot in self.settings.compiled.optimizer.slots() {
+            for record in replicas.records() {
+                let kept = copy.iter().filter_map(|of| of.tensor(record.param, slot));
+                let mut statistics = Statistics::empty();
+                for tensor in kept {
+                    statistics.merge(&self::statistics(tensor.clone()));
+                }
+                if statistics.elements > 0 {
+                    rows.push(TensorRow {
+                        name: format!("{} of {}", slot.name(), record.name),
+                        shape: record.shape.clone(),
+                        statistics,
+                        by_replica: Vec::new(),
+                        compared_norm: None,
+                    });
+                }
+            }
+        }
+        let notes = match (rows.is_empty(), self.step.steps) {
+            (false, _) => Vec::new(),
+            (true, 0) => vec!["it keeps nothing before its first step".to_owned()],
+            (true, _) => vec!["this optimizer keeps nothing".to_owned()],
+        };
+        TensorStatistics::new(title, rows, Vec::new(), notes)
+    }
+
     /// What the coming step would add to the weights: the optimizer's update of copies of them.
     ///
     /// # Errors

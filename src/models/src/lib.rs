@@ -125,8 +125,9 @@ pub use stratoscope_report::history::{
 pub use stratoscope_report::influence::{Influence, InfluentialRow};
 pub use stratoscope_report::inspection::{
     AttentionMap, BatchView, Collected, ConfusionMatrix, DataMap, Direction, ExampleView,
-    FirstNonFinite, Grown, Hindsight, IntoCollected, LayerRatios, MappedExample, Phase, Piece,
-    Probe, RankedExamples, Statistics, TensorRow, TensorStatistics, UpdateRatios, Why,
+    FirstNonFinite, Grown, Hindsight, InStep, IntoCollected, LayerPass, LayerRatios, MappedExample,
+    Phase, Piece, Place, Probe, RankedExamples, Statistics, TensorRow, TensorStatistics,
+    UpdateRatios, Why,
 };
 pub use stratoscope_report::memory_plan::{MemoryPlan, StepMemory};
 pub use stratoscope_report::pipeline::{

@@ -56,6 +56,11 @@ impl OptimizerState {
         kept.map_or(0, |tensor| tensor.dims()[0] * tensor.dtype().size()) as u64
     }
 
+    /// What is kept for a parameter in a slot, flat; `None` before the first step, and for a slot that the parameter has not.
+    pub fn tensor(&self, id: ParamId, slot: Slot) -> Option<&Tensor<1>> {
+        self.kept(id, slot.stored())
+    }
+
     /// Gives the weights the values of their averages; whether there were any.
     pub fn overwrite<M: Module>(&self, module: &mut M) -> bool {
         let has_averages = self.moments.values().any(|kept| kept.average.is_some());

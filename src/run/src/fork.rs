@@ -65,6 +65,7 @@ impl Run {
             let model = SharedModel::new(forked_model(lease, step, origin));
             model.occupied.reserve();
             let owned = Owned {
+                inside: RefCell::default(),
                 model: Arc::new(model),
                 bytes,
                 state: RefCell::new(state),

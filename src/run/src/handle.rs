@@ -13,6 +13,7 @@ use stratoscope_diagnostics::rules::{ModelHolder, RunIsOver};
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
 
+use crate::layers::Inside;
 use crate::rewind::undo_update;
 use stratoscope_arguments::FitArgs;
 use stratoscope_arguments::context::interrupt::{self, Listening};
@@ -41,6 +42,8 @@ pub struct Run {
 pub(crate) struct Owned {
     pub model: Arc<SharedModel>,
     pub state: RefCell<RunState<'static>>,
+    /// Where it stands within its coming step, if it was sent there.
+    pub inside: RefCell<Option<Inside>>,
     /// The tokens of its data; of a fork, which shares them, its model.
     pub bytes: u64,
 }
@@ -66,6 +69,7 @@ impl Run {
             model,
             bytes: state.data.bytes(),
             state: RefCell::new(state),
+            inside: RefCell::default(),
         };
         Ok(Self::holding(owned))
     }
@@ -140,7 +144,7 @@ impl Run {
     /// that is finished, SC0121 in a callback of this run.
     pub fn break_when(&self, condition: Condition) -> Result<()> {
         let condition = condition.checked()?;
-        self.with("break_when", |lease, run| {
+        self.with_unchanged("break_when", |lease, run| {
             condition.check_layers(&lease.step.layers())?;
             run.hooks.breakpoints.add(condition);
             Ok(())
@@ -152,7 +156,7 @@ impl Run {
     /// # Errors
     /// SC0521 for a run that is finished, SC0121 in a callback of this run.
     pub fn clear_breakpoints(&self) -> Result<()> {
-        self.with("clear_breakpoints", |_, run| {
+        self.with_unchanged("clear_breakpoints", |_, run| {
             run.hooks.breakpoints = Breakpoints::default();
             Ok(())
         })
@@ -166,7 +170,7 @@ impl Run {
     #[doc(hidden)]
     pub fn break_for_panel(&self, condition: Option<Condition>) -> Result<()> {
         let condition = condition.map(Condition::checked).transpose()?;
-        self.with("break_when", |lease, run| {
+        self.with_unchanged("break_when", |lease, run| {
             if let Some(condition) = &condition {
                 condition.check_layers(&lease.step.layers())?;
             }
@@ -243,11 +247,27 @@ impl Run {
         })
     }
 
-    /// Calls `work` with the model's state and the run's, while no other call has them.
+    /// Calls `work` with the model's state and the run's, while no other call has them. The run stands before its coming step
+    /// afterwards, because what its layers compute may have changed.
     ///
     /// # Errors
     /// SC0521 for a run that is finished, SC0121 in a callback of this run.
     pub(crate) fn with<T>(
+        &self,
+        call: &str,
+        work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,
+    ) -> Result<T> {
+        if let Ok(mut inside) = self.owned.inside.try_borrow_mut() {
+            *inside = None;
+        }
+        self.with_unchanged(call, work)
+    }
+
+    /// [`with`](Self::with) work that changes nothing about the coming step.
+    ///
+    /// # Errors
+    /// As [`with`](Self::with).
+    pub(crate) fn with_unchanged<T>(
         &self,
         call: &str,
         work: impl FnOnce(&mut Lease<'_>, &mut RunState<'static>) -> Result<T>,

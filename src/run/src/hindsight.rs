@@ -295,7 +295,9 @@ fn probed(
 ) -> Result<()> {
     let before = lease.step.replicas.running_values();
     for micro_batch in 0..coming.batches.len() {
-        let probes = run.inspection(lease, coming).probes(micro_batch);
+        let probes = run
+            .inspection(lease, coming)
+            .probes(micro_batch, "hindsight");
         let after = lease.step.replicas.running_values();
         // Also after an error.
         lease.step.replicas.set_running_values(&before);

@@ -4,8 +4,8 @@
 //! Start reading at [`handle`], the value that `start!` returns: it drives the loop, and all other files give it methods.
 //! `changes` and `row_changes` are the changes that a user makes, `what_if` says what a step would do with a change, `fork`
 //! makes a second run from a place and `compare` says where two part. `rewind` turns back to a snapshot, `hindsight` looks
-//! back from one, and `influence` makes the steps without a training row. `profile` makes steps and measures them, `request`
-//! does what is asked from outside of the cells.
+//! back from one, and `influence` makes the steps without a training row. `layers` goes through the coming
+//! step layer by layer. `profile` makes steps and measures them, `request` does what is asked from outside of the cells.
 
 #![deny(missing_docs, clippy::undocumented_unsafe_blocks)]
 
@@ -16,6 +16,7 @@ pub mod fork;
 pub mod handle;
 pub mod hindsight;
 pub mod influence;
+mod layers;
 pub mod profile;
 mod request;
 pub mod rewind;

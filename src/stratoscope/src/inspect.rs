@@ -20,6 +20,7 @@ use crate::connection;
 use crate::display::plain;
 
 mod data;
+mod layers;
 mod lists;
 mod models;
 mod numbers;

@@ -4,8 +4,8 @@ use stratoscope_audit::{Audit, EmbeddingMap, Findings, NearDuplicates, Slices};
 use stratoscope_evaluation::{Assessment, Difference, FoldRuns, SeedRuns, Sweep, WrongAnswers};
 use stratoscope_explain::{ChangedPredictions, Counterfactual, Explanation, OutOfFold, PatchMap};
 use stratoscope_models::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, Influence, PipelineReport,
-    Profile, RankedExamples, TensorStatistics, UpdateRatios, WhatIf, Why,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Hindsight, InStep, Influence,
+    PipelineReport, Profile, RankedExamples, TensorStatistics, UpdateRatios, WhatIf, Why,
 };
 use stratoscope_strategy::{MeshPrediction, ScalingPrediction, StepInWords};
 
@@ -25,6 +25,7 @@ cards!(
     Explanation,
     Findings,
     Hindsight,
+    InStep,
     Influence,
     MeshPrediction,
     NearDuplicates,

@@ -72,7 +72,7 @@ pub use stratoscope_models::{
 pub use stratoscope_models::{Comparison, ModelOfRun, compare, pin, scale};
 // What one sees inside a run, and the outputs of a network of one's own.
 pub use stratoscope_models::{
-    AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight,
+    AttentionMap, BatchView, ConfusionMatrix, DataMap, Direction, ExampleView, Hindsight, InStep,
     Interventions, LayerRatios, PipelineReport, Probe, RankedExamples, Statistics,
     TensorStatistics, UpdateRatios, WhatIf, Why, operation, tap,
 };

@@ -99,14 +99,30 @@ pub struct StandingRun {
     pub name: String,
     /// The optimizer steps that are made.
     pub made: u64,
-    /// What is under way, from the run to the coming step: `run of Sequential`, `epoch 2 of 3`, `step 14 of 30`.
-    pub frames: Vec<String>,
+    /// What is under way, from the run to the coming step, or to the layer of it at which the run stands.
+    pub frames: Vec<RunFrame>,
+    /// Whether it stands within the coming step, at one of its layers.
+    pub is_in_step: bool,
+    /// What is under way as lines of a text, in which the frames have their places.
+    pub listing: Vec<String>,
     /// Where and why the latest call left it; empty before the first one.
     pub stop: String,
     /// The condition that stopped it, as written: `spike(4.0)`.
     pub breakpoint: Option<String>,
     /// It was interrupted.
     pub is_interrupted: bool,
+}
+
+/// A frame of the stack of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunFrame {
+    /// `run of Sequential`, `epoch 2 of 3`, `step 14 of 30`, `forward: classifier (9 of 19)`.
+    pub name: String,
+    /// Its line of the listing, counted from 1.
+    pub line: usize,
+    /// What the frame shows beside the run: one of the run's named children, by its name and its position.
+    pub part: Option<(String, usize)>,
 }
 
 /// The answer.

@@ -36,14 +36,17 @@ pub mod socket;
 pub mod transport;
 
 pub use error::WireError;
-pub use inspect::{InspectAnswer, InspectQuestion, InspectedValue, StandingRun, ValuePath, Window};
+pub use inspect::{
+    InspectAnswer, InspectQuestion, InspectedValue, RunFrame, StandingRun, ValuePath, Window,
+};
 pub use message::{Described, KeptVariable, RunAction, RunState, ToCells, ToKernel};
 pub use request::{RunAnswer, RunRequest};
 pub use transport::{Reader, Writer};
 
 /// The version this crate speaks. 2: [`ToCells::Leave`] is new. 3: [`ToCells::InputReply`] may have no text.
 /// 4: [`ToCells::Inspect`] is new. 5: [`InspectQuestion::Runs`] is new. 6: [`ToCells::Request`] is new.
-pub const VERSION: u32 = 6;
+/// 7: frames of a [`StandingRun`] have parts.
+pub const VERSION: u32 = 7;
 
 /// The environment variable that names the socket.
 pub const SOCKET_VARIABLE: &str = "STRATOSCOPE_WIRE";

@@ -125,22 +125,28 @@ impl Debugger {
             "name": "Variables", "variablesReference": VARIABLES, "expensive": false, "presentationHint": "globals",
         })];
         let frame = arguments.get("frameId").and_then(Value::as_u64);
-        if let Some(name) = frame.and_then(|frame| self.standing.of_frame(frame)) {
-            let number = self.references.number(Referred {
-                parts: Parts {
-                    path: ValuePath::of(name),
-                    window: None,
-                },
-                expression: name.to_owned(),
-                named: 0,
-                indexed: 0,
-            });
-            scopes.insert(
-                0,
+        if let Some((name, part)) = frame.and_then(|frame| self.standing.of_frame(frame)) {
+            let run = ValuePath::of(name);
+            let mut shown = vec![("Run".to_owned(), run.clone(), name.to_owned())];
+            if let Some((part, position)) = part {
+                let mut letters = part.chars();
+                let first = letters.next().map(|it| it.to_ascii_uppercase());
+                let title = first.into_iter().chain(letters).collect();
+                let expression = values::of_child(name, part);
+                shown.insert(0, (title, run.child(*position), expression));
+            }
+            let numbered = shown.into_iter().map(|(title, path, expression)| {
+                let number = self.references.number(Referred {
+                    parts: Parts { path, window: None },
+                    expression,
+                    named: 0,
+                    indexed: 0,
+                });
                 json!({
-                    "name": "Run", "variablesReference": number, "expensive": false, "presentationHint": "locals",
-                }),
-            );
+                    "name": title, "variablesReference": number, "expensive": false, "presentationHint": "locals",
+                })
+            });
+            scopes.splice(0..0, numbered.collect::<Vec<_>>());
         }
         json!({"scopes": scopes})
     }

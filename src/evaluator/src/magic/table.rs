@@ -77,7 +77,7 @@ pub fn table(variables: &[Variable]) -> MimeBundle {
 }
 
 /// A type without the paths of our own crates: `ModelOf<Layers>`.
-fn short(type_name: &str) -> String {
+pub(crate) fn short(type_name: &str) -> String {
     let mut text = String::new();
     let mut rest = type_name;
     while let Some(at) = rest.find("stratoscope") {

@@ -25,6 +25,7 @@ mod influence;
 mod interrupted;
 mod interrupted_exactly;
 mod layer_rates;
+mod layers;
 mod length_groups;
 mod look;
 mod lora;

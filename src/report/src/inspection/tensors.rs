@@ -326,14 +326,30 @@ impl TensorStatistics {
         }
     }
 
+    /// The tensors one by one, not folded to layers.
+    pub(super) fn to_html_by_tensor(&self) -> String {
+        let mut html = title_html(&self.title);
+        self.table_html(&mut html, ("value", &self.rows, MOST_ROWS));
+        html + &notes_html(&self.notes)
+    }
+
+    /// A line a tensor.
+    pub(super) fn to_plain_by_tensor(&self) -> String {
+        self.plain_table("value", self.rows.iter().take(MOST_ROWS))
+    }
+
     /// A line a layer.
     pub fn to_plain(&self) -> String {
+        self.plain_table("layer", self.layers().iter().take(MOST_LAYERS))
+    }
+
+    fn plain_table<'a>(&self, first: &str, shown: impl Iterator<Item = &'a TensorRow>) -> String {
         let mut columns = self.columns();
-        columns.insert(0, "layer".to_owned());
+        columns.insert(0, first.to_owned());
         let mut rows = Vec::new();
-        for layer in self.layers().iter().take(MOST_LAYERS) {
-            let mut cells = self.cells(layer);
-            cells.insert(0, layer.name.clone());
+        for row in shown {
+            let mut cells = self.cells(row);
+            cells.insert(0, row.name.clone());
             rows.push(cells);
         }
         if rows.len() > 1 {

@@ -23,6 +23,7 @@ enum Tensors {
     Gradients,
     Weights,
     Updates,
+    Moments,
     /// What layers put out, by a pattern of names.
     Activations(String),
 }
@@ -59,6 +60,26 @@ impl Run {
     /// As [`Self::batch`].
     pub fn updates(&self) -> Result<TensorStatistics> {
         self.tensors(Tensors::Updates)
+    }
+
+    /// Statistics of what the optimizer keeps beside each weight, such as Adam's means: `run.moments()?["Adam v of classifier.weight"]`.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn moments(&self) -> Result<TensorStatistics> {
+        self.tensors(Tensors::Moments)
+    }
+
+    /// The devices of the replicas, and how many examples of the coming step each has.
+    ///
+    /// # Errors
+    /// SC0121 in a callback of this run.
+    pub fn shares(&self) -> Result<Vec<(String, usize)>> {
+        self.look("shares", |look, _| {
+            let devices = look.step.replicas.devices().iter();
+            let devices = devices.map(|device| device.name.clone());
+            Ok(devices.zip(look.shares()).collect())
+        })
     }
 
     /// Statistics of what layers put out for the examples of the coming step, with its dropout masks. `pattern` is a
@@ -237,12 +258,14 @@ impl Run {
             Tensors::Gradients => "gradients",
             Tensors::Weights => "weights",
             Tensors::Updates => "updates",
+            Tensors::Moments => "moments",
             Tensors::Activations(_) => "activations",
         };
         self.look(call, |look, _| match &tensors {
             Tensors::Gradients => look.gradients(),
             Tensors::Weights => Ok(look.weights()),
             Tensors::Updates => look.updates(),
+            Tensors::Moments => Ok(look.moments()),
             Tensors::Activations(pattern) => look.activations(pattern),
         })
     }

@@ -5,12 +5,14 @@ use std::cell::OnceCell;
 
 use stratoscope_diagnostics::Result;
 use stratoscope_models::{
-    BatchView, History, ModelOfRun, Run, RunReport, StopReason, TensorStatistics,
+    BatchView, History, InStep, ModelOfRun, Place, Run, RunReport, Statistics, StopReason,
+    TensorStatistics,
 };
 use stratoscope_render::text;
-use stratoscope_wire::{InspectAnswer, MimeBundle, StandingRun};
+use stratoscope_wire::{InspectAnswer, MimeBundle, RunFrame, StandingRun};
 
 use super::data::{HistoryView, Json};
+use super::layers::{ComputedView, LayerView};
 use super::models::ModelView;
 use super::variables;
 use super::{Leaf, View};
@@ -22,7 +24,7 @@ pub(crate) struct RunView<'a> {
 }
 
 /// The parts of a run, in the order in which they are listed.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 14] = [
     "position",
     "latest step",
     "batch",
@@ -30,9 +32,20 @@ const PARTS: [&str; 9] = [
     "updates",
     "activations",
     "weights",
+    "optimizer",
+    "replicas",
     "history",
     "model",
+    // Those of a run that stands at a layer of its coming step.
+    MICRO_BATCH,
+    LAYER,
+    COMPUTED,
 ];
+const MICRO_BATCH: &str = "micro-batch";
+const LAYER: &str = "layer";
+const COMPUTED: &str = "computed";
+/// The parts that every run has.
+const ALWAYS: usize = 11;
 
 impl<'a> RunView<'a> {
     pub(crate) fn new(run: &'a Run) -> Self {
@@ -52,9 +65,28 @@ impl<'a> RunView<'a> {
             "updates" => Box::new(Coming::new("of the coming step", || run.updates())),
             "activations" => Box::new(Coming::new("of the coming step", || run.activations("*"))),
             "weights" => Box::new(Coming::new("statistics by variable", || run.weights())),
+            "optimizer" => {
+                let line = "what it keeps for each weight";
+                Box::new(Coming::new(line, || run.moments()))
+            }
+            "replicas" => match run.shares() {
+                Ok(shares) => Box::new(Replicas(shares)),
+                Err(problem) => Box::new(Leaf::new(problem.to_string())),
+            },
             "history" => match run.history() {
                 Ok(history) => Box::new(HistoryView::<History>(history)),
                 Err(problem) => Box::new(Leaf::new(problem.to_string())),
+            },
+            MICRO_BATCH => Box::new(Coming::new("the examples of this micro-batch", || {
+                let mut batch = run.batch()?;
+                let now = run.in_step().map_or(0, |it| it.micro_batch);
+                batch.examples.retain(|it| it.micro_batch == now);
+                Ok(batch)
+            })),
+            LAYER | COMPUTED => match run.in_step() {
+                Some(place) if name == LAYER => Box::new(LayerView(place)),
+                Some(place) => Box::new(ComputedView(place)),
+                None => Box::new(Leaf::new("the run stands before its coming step")),
             },
             _ => Box::new(ModelView::of(&run.model())),
         }
@@ -68,7 +100,10 @@ impl View for RunView<'_> {
     }
 
     fn named(&self) -> usize {
-        PARTS.len()
+        match self.run.in_step() {
+            Some(_) => PARTS.len(),
+            None => ALWAYS,
+        }
     }
 
     fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
@@ -81,6 +116,26 @@ impl View for RunView<'_> {
             Ok(report) => html_and_plain(report.to_html(), report.to_plain()),
             Err(problem) => plain(problem.to_string()),
         }
+    }
+}
+
+/// The replicas of a run: device, and examples of the coming step.
+struct Replicas(Vec<(String, usize)>);
+
+impl View for Replicas {
+    fn line(&self) -> String {
+        text::count(self.0.len(), "device")
+    }
+
+    fn indexed(&self) -> usize {
+        self.0.len()
+    }
+
+    fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
+        let (device, examples) = self.0.get(position)?;
+        let examples = text::count(*examples, "example");
+        let line = format!("{device}, {examples} of the coming step");
+        Some((format!("[{position}]"), Box::new(Leaf::new(line))))
     }
 }
 
@@ -103,7 +158,7 @@ fn latest(report: &RunReport) -> String {
 }
 
 /// What a value of looking into a run consists of.
-trait Parts {
+pub(super) trait Parts {
     fn named(&self) -> usize {
         0
     }
@@ -141,20 +196,25 @@ impl Parts for TensorStatistics {
 
     fn part(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
         let row = self.iter().nth(position)?;
-        let of = &row.statistics;
-        let mut line = format!(
-            "{:?}, norm {:.3e}, mean {:.3e}, min {:.3e}, max {:.3e}",
-            row.shape, of.norm, of.mean, of.min, of.max
-        );
+        let mut line = numbers(&row.shape, &row.statistics);
         if let Some(ratio) = row.ratio() {
             line += &format!(", {ratio:.2e} of the weights");
         }
-        let bad = of.nans + of.infinities;
-        if bad > 0 {
-            line += &format!(", {} not finite", text::thousands(bad as usize));
-        }
         Some((row.name.clone(), Box::new(Leaf::new(line))))
     }
+}
+
+/// `[8, 384], norm 1.234e0, mean 1.2e-3, min -1.000e0, max 2.000e0`
+pub(super) fn numbers(shape: &[usize], of: &Statistics) -> String {
+    let mut line = format!(
+        "{shape:?}, norm {:.3e}, mean {:.3e}, min {:.3e}, max {:.3e}",
+        of.norm, of.mean, of.min, of.max
+    );
+    let bad = of.nans + of.infinities;
+    if bad > 0 {
+        line += &format!(", {} not finite", text::thousands(bad as usize));
+    }
+    line
 }
 
 /// A value that is computed when it is opened.
@@ -226,14 +286,60 @@ pub(super) fn standing() -> InspectAnswer {
         if let Ok(report) = run.report()
             && !report.is_over
         {
-            runs.push(stands(name, &report));
+            runs.push(stands(name, &report, run.in_step().as_ref()));
         }
     });
     runs.sort_by(|a, b| a.name.cmp(&b.name));
     InspectAnswer::Runs { runs }
 }
 
-fn stands(name: &str, report: &RunReport) -> StandingRun {
+/// What is under way: frames, and the text in which they have their lines.
+#[derive(Default)]
+struct Stack {
+    frames: Vec<RunFrame>,
+    listing: Vec<String>,
+}
+
+impl Stack {
+    /// A frame within those before, on a line of its own. `part`: the part of the run that it shows.
+    fn enter(&mut self, name: String, part: Option<&str>) {
+        self.list(&name);
+        self.stand(name, part, self.listing.len());
+    }
+
+    /// A line within the frames.
+    fn list(&mut self, text: &str) {
+        let indent = "    ".repeat(self.frames.len());
+        self.listing.push(format!("{indent}{text}"));
+    }
+
+    fn stand(&mut self, name: String, part: Option<&str>, line: usize) {
+        let position = |part: &str| PARTS.iter().position(|it| *it == part);
+        let part = part.and_then(|part| Some((part.to_owned(), position(part)?)));
+        self.frames.push(RunFrame { name, line, part });
+    }
+
+    /// The micro-batch, all its layers, and the one at which the run stands.
+    fn enter_step(&mut self, inside: &InStep) {
+        self.enter(inside.micro_batch_in_words(), Some(MICRO_BATCH));
+        let first = self.listing.len() + 1;
+        for pass in inside.passes.iter() {
+            self.list(&pass.to_string());
+        }
+        let is_last = inside.micro_batch + 1 == inside.micro_batches;
+        let update = is_last.then(|| {
+            self.list("the update of the weights");
+            self.listing.len()
+        });
+        let line = match (&inside.place, update) {
+            (Place::After(at), _) => first + at,
+            (_, update) => update.unwrap_or(first),
+        };
+        self.stand(inside.place_in_words(), Some(LAYER), line);
+    }
+}
+
+fn stands(name: &str, report: &RunReport, inside: Option<&InStep>) -> StandingRun {
     let at = &report.position;
     let reason = report.stop.as_ref().map(|stop| &stop.reason);
     let is_interrupted = matches!(reason, Some(StopReason::Interrupted));
@@ -246,15 +352,26 @@ fn stands(name: &str, report: &RunReport) -> StandingRun {
         true => format!("step {} of {}, not made yet", at.step + 1, at.steps),
         false => format!("the end, after step {}", at.step),
     };
+    let mut stack = Stack::default();
+    stack.enter(format!("{run} `{name}` of {}", report.model), None);
+    stack.enter(
+        format!("epoch {} of {}", (at.epoch + 1).min(at.epochs), at.epochs),
+        None,
+    );
+    stack.enter(
+        format!("batch {} of {}", (at.batch + 1).min(at.batches), at.batches),
+        None,
+    );
+    stack.enter(step, None);
+    if let Some(inside) = inside {
+        stack.enter_step(inside);
+    }
     StandingRun {
         name: name.to_owned(),
         made: at.step,
-        frames: vec![
-            format!("{run} `{name}` of {}", report.model),
-            format!("epoch {} of {}", (at.epoch + 1).min(at.epochs), at.epochs),
-            format!("batch {} of {}", (at.batch + 1).min(at.batches), at.batches),
-            step,
-        ],
+        frames: stack.frames,
+        is_in_step: inside.is_some(),
+        listing: stack.listing,
         stop: report
             .stop
             .as_ref()
