@@ -262,6 +262,12 @@ impl Files for BertFiles {
     }
 }
 
+/// [B, N, M] → [B, N·M]: the numbers of an example side by side.
+fn flat(numbers: Tensor<3>) -> Tensor<2> {
+    let [rows, count, width] = numbers.dims();
+    numbers.reshape([rows, count * width])
+}
+
 impl Network for SequenceClassifier {
     type Files = BertFiles;
 

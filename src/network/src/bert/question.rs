@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{BatchTensors, Mode, QuestionAnswerer};
 use stratoscope_data::Batch;
 
-use super::BertFiles;
+use super::{BertFiles, flat};
 use crate::Network;
 
 impl Network for QuestionAnswerer {
@@ -18,10 +18,4 @@ impl Network for QuestionAnswerer {
     in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
 
     of_a_checkpoint!();
-}
-
-/// [B, 2, S] → [B, 2·S]
-fn flat(logits: Tensor<3>) -> Tensor<2> {
-    let [rows, two, length] = logits.dims();
-    logits.reshape([rows, two * length])
 }

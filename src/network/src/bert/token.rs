@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use stratoscope_bert::{BatchTensors, Mode, TokenClassifier};
 use stratoscope_data::Batch;
 
-use super::BertFiles;
+use super::{BertFiles, flat};
 use crate::Network;
 
 impl Network for TokenClassifier {
@@ -18,10 +18,4 @@ impl Network for TokenClassifier {
     in_stages!(|network, hidden, _, _, mode| flat(network.of_hidden(hidden, mode)));
 
     of_a_checkpoint!();
-}
-
-/// [B, S, C] → [B, S·C]
-fn flat(logits: Tensor<3>) -> Tensor<2> {
-    let [rows, length, classes] = logits.dims();
-    logits.reshape([rows, length * classes])
 }
