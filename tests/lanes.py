@@ -3,6 +3,7 @@
 
     tests/lanes.py                   # all lanes: what they test, and whether their inputs have changed
     tests/lanes.py choose            # the lanes of a short run, one a line
+    tests/lanes.py fit SECONDS NAME …    # those of the lanes for which there is so much time
     tests/lanes.py passed FOLDER NAME …  # records the inputs with which these lanes have passed, in tests/lanes.json
     tests/lanes.py names, files NAME, left-out NAME …, not-run NAME …   # for tests/run.sh
 
@@ -169,11 +170,11 @@ def turned(names, by):
 
 
 def within(names, passed, seconds):
-    """Those of the lanes for which there is time, in the order given; at least one."""
+    """Those of the lanes for which there is time, in the order given."""
     chosen, spent = [], 0
     for name in names:
         cost = passed.get(name, {}).get("seconds", UNKNOWN)
-        if not chosen or spent + cost <= seconds:
+        if spent + cost <= seconds:
             chosen.append(name)
             spent += cost
     return chosen
@@ -218,6 +219,8 @@ def main(arguments):
             print("\n".join(LANES))
         case ["choose"]:
             print("\n".join(choose()))
+        case ["fit", seconds, *names]:
+            print("\n".join(within(names, recorded(), int(seconds))))
         case ["files", name]:
             print("\n".join(f"tests/{file}" for file in LANES[name].files) if name in LANES else "")
         case ["left-out", *names]:
