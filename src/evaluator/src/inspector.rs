@@ -9,6 +9,7 @@ use stratoscope_wire::{InspectAnswer, InspectQuestion, InspectedValue};
 
 use crate::assist::Assistant;
 use crate::link::{Inspected, Link};
+use crate::magic::table::short;
 
 /// A value whose `Debug` takes longer is not shown. An optimizer step of a run whose model is read belongs to it.
 const PATIENCE: Duration = Duration::from_secs(12);

@@ -20,7 +20,7 @@ mod lints;
 mod profile;
 mod request;
 mod steer;
-mod table;
+pub(crate) mod table;
 mod warnings;
 mod wrong;
 
