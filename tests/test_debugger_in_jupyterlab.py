@@ -78,7 +78,7 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     time.sleep(1)
     page.picture(pictures / "debugger-variables.png")
 
-    # A run steps forward by the panel's button and back by ours. Frames without a source are not in the panel's list.
+    # A run steps forward by the panel's button and back by ours.
     button = "document.querySelector('[data-command=\"{}\"]')".format
     press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[3]")
     run(page, 4)
@@ -93,6 +93,17 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     page.wait_until(f"!{button('stratoscope:run-back')}.disabled", 60)
     press(page, button("stratoscope:run-back"))
     shows(page, "position", "step 1 of 64")
+
+    # Into the coming step, layer by layer: the frame, its line in the text of the step, and what the layer puts out.
+    frame = "document.querySelector('.jp-DebuggerCallstack-body li.selected, .jp-DebuggerCallstack-body li')?.textContent ?? ''"
+    for name, layer in (("debugger:stepIn", "forward: dense "), ("debugger:stepIn", "forward: dense_1"), ("stratoscope:step-back", "forward: dense ")):
+        page.wait_until(f"{button(name)} && !{button(name)}.disabled && {button(name)}.getAttribute('aria-disabled') !== 'true'", 60)
+        press(page, button(name))
+        page.wait_until(f"({frame}).includes({json.dumps(layer)})", 60)
+    page.wait_until("document.querySelector('.jp-DebuggerSources-body')?.textContent.includes('backward: dense_1')", 60)
+    shows(page, "dense", "[8, 8], norm")
+    time.sleep(1)
+    page.picture(pictures / "debugger-layers.png")
 
 
 LOOP = "let mut total = 0;\nfor index in 0..3 {\n    let next = index * 2;\n    total += next;\n}\ntotal"
