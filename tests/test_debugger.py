@@ -461,7 +461,7 @@ let first = start!(of_text, rows, batch_size = 4, seed = 1, verbose = false)?;""
     assert (micro_batch["name"], step["name"]) == ("micro-batch 1 of 2", "step 1 of 2, not made yet")
     # The frames have their lines in a text that names all layers of the micro-batch.
     text = body(notebook, "source", source=layer["source"])["content"].splitlines()
-    assert text[layer["line"] - 1].strip() == "forward: bert.embeddings" and text[micro_batch["line"] - 1].strip() == micro_batch["name"]
+    assert text[layer["line"] - 1].strip() == "forward: bert.embeddings" and text[micro_batch["line"] - 1].strip() == "each micro-batch"
     assert sum("backward: bert.encoder.layer." in line for line in text) == 2, text
     # What the layer puts out, number by number.
     shown = scopes(layer)

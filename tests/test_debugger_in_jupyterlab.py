@@ -83,6 +83,8 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     press(page, "document.querySelectorAll('.jp-NotebookPanel .jp-InputPrompt')[3]")
     run(page, 4)
     shows(page, "position", "step 1 of 64", 120)
+    frame = "document.querySelector('.jp-DebuggerCallstack-body li.selected')?.textContent ?? ''"
+    page.wait_until(f"({frame}).includes('step 1 of 64, not made yet')", 60)
     for name, step in (("debugger:next", 2), ("debugger:next", 3), ("stratoscope:step-back", 2)):
         page.wait_until(f"{button(name)} && !{button(name)}.disabled && {button(name)}.getAttribute('aria-disabled') !== 'true'", 60)
         press(page, button(name))
@@ -95,12 +97,12 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
     shows(page, "position", "step 1 of 64")
 
     # Into the coming step, layer by layer: the frame, its line in the text of the step, and what the layer puts out.
-    frame = "document.querySelector('.jp-DebuggerCallstack-body li.selected, .jp-DebuggerCallstack-body li')?.textContent ?? ''"
     for name, layer in (("debugger:stepIn", "forward: dense "), ("debugger:stepIn", "forward: dense_1"), ("stratoscope:step-back", "forward: dense ")):
         page.wait_until(f"{button(name)} && !{button(name)}.disabled && {button(name)}.getAttribute('aria-disabled') !== 'true'", 60)
         press(page, button(name))
         page.wait_until(f"({frame}).includes({json.dumps(layer)})", 60)
-    page.wait_until("document.querySelector('.jp-DebuggerSources-body')?.textContent.includes('backward: dense_1')", 60)
+    marked = "document.querySelector('.jp-DebuggerEditor-highlight')?.textContent ?? ''"
+    page.wait_until(f"({marked}).trim() === 'forward: dense'", 60)
     shows(page, "dense", "[8, 8], norm")
     time.sleep(1)
     page.picture(pictures / "debugger-layers.png")

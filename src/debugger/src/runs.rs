@@ -82,7 +82,7 @@ impl Runs {
         let stopped = self.stopped().into_iter().filter(|it| Some(*it) == thread);
         let frame = |thread: u64| {
             let name = format!("run {}, between two optimizer steps", thread - CELLS - 1);
-            json!({"id": thread, "name": name, "line": 0, "column": 0})
+            json!({"id": thread, "name": name, "line": 0, "column": 0, "source": {"name": "run"}})
         };
         stopped.map(frame).collect()
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use stratoscope_wire::{RunFrame, StandingRun};
 
+use crate::murmur::{SEED, murmur2};
 use crate::sources::SUFFIX;
 
 /// Threads of runs in variables have numbers from here on, those of the running cell smaller ones.
@@ -34,6 +35,10 @@ struct Thread {
 }
 
 impl Thread {
+    fn listing(&self) -> String {
+        self.at.listing.join("\n")
+    }
+
     /// The frames with their numbers, the innermost one first.
     fn numbered(&self) -> impl Iterator<Item = (u64, &RunFrame)> {
         let frames = self.at.frames.iter().take(MAX_FRAMES as usize).rev();
@@ -86,24 +91,31 @@ impl Standing {
         let Some(found) = found.filter(|it| self.moving != Some(it.number)) else {
             return Vec::new();
         };
-        let source = json!({"name": found.at.name, "path": self.path_of(found.number)});
-        let frames = found.numbered();
-        let listed = frames.map(|(id, it)| {
-            json!({"id": id, "name": it.name, "line": it.line, "column": 1, "source": source})
+        let listed = found.numbered().map(|(id, it)| {
+            // JupyterLab's list of frames stays empty for good once one has no source.
+            let source = json!({"name": found.at.name});
+            let mut frame =
+                json!({"id": id, "name": it.name, "line": 0, "column": 0, "source": source});
+            if !found.at.listing.is_empty() {
+                frame["line"] = it.line.into();
+                frame["source"]["path"] = self.path_of(found).into();
+            }
+            frame
         });
         listed.collect()
     }
 
-    /// The name of the text in which the frames of a run have their lines.
-    fn path_of(&self, number: u64) -> String {
-        format!("{}run_{number}{SUFFIX}", self.prefix)
+    /// The name of the text in which the frames of a run have their lines. A front end keeps a text by its name.
+    fn path_of(&self, thread: &Thread) -> String {
+        let hash = murmur2(thread.listing().as_bytes(), SEED);
+        format!("{}run_{hash}{SUFFIX}", self.prefix)
     }
 
     /// The text with this name.
     pub fn text(&self, path: &str) -> Option<String> {
         let mut threads = self.runs.values();
-        let found = threads.find(|it| self.path_of(it.number) == path)?;
-        Some(found.at.listing.join("\n"))
+        let found = threads.find(|it| self.path_of(it) == path)?;
+        Some(found.listing())
     }
 
     /// The variable of a frame, and what the frame shows beside the run.

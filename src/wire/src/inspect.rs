@@ -103,7 +103,7 @@ pub struct StandingRun {
     pub frames: Vec<RunFrame>,
     /// Whether it stands within the coming step, at one of its layers.
     pub is_in_step: bool,
-    /// What is under way as lines of a text, in which the frames have their places.
+    /// Within a step: what a run does, layer by layer, as lines of a text in which the frames have their places.
     pub listing: Vec<String>,
     /// Where and why the latest call left it; empty before the first one.
     pub stop: String,

@@ -293,7 +293,8 @@ pub(super) fn standing() -> InspectAnswer {
     InspectAnswer::Runs { runs }
 }
 
-/// What is under way: frames, and the text in which they have their lines.
+/// What is under way: frames, and the text in which they have their lines. It is the same at every step, so that a front end
+/// may keep it.
 #[derive(Default)]
 struct Stack {
     frames: Vec<RunFrame>,
@@ -301,10 +302,10 @@ struct Stack {
 }
 
 impl Stack {
-    /// A frame within those before, on a line of its own. `part`: the part of the run that it shows.
-    fn enter(&mut self, name: String, part: Option<&str>) {
-        self.list(&name);
-        self.stand(name, part, self.listing.len());
+    /// A frame within those before, on a line of its own.
+    fn enter(&mut self, name: String, line: &str) {
+        self.list(line);
+        self.stand(name, None, self.listing.len());
     }
 
     /// A line within the frames.
@@ -313,27 +314,31 @@ impl Stack {
         self.listing.push(format!("{indent}{text}"));
     }
 
+    /// A frame on a line. `part`: the part of the run that it shows.
     fn stand(&mut self, name: String, part: Option<&str>, line: usize) {
         let position = |part: &str| PARTS.iter().position(|it| *it == part);
         let part = part.and_then(|part| Some((part.to_owned(), position(part)?)));
         self.frames.push(RunFrame { name, line, part });
     }
 
-    /// The micro-batch, all its layers, and the one at which the run stands.
+    /// The micro-batch, its layers, and the one at which the run stands.
     fn enter_step(&mut self, inside: &InStep) {
-        self.enter(inside.micro_batch_in_words(), Some(MICRO_BATCH));
-        let first = self.listing.len() + 1;
+        self.list("each micro-batch");
+        let micro_batch = self.listing.len();
+        self.stand(
+            inside.micro_batch_in_words(),
+            Some(MICRO_BATCH),
+            micro_batch,
+        );
         for pass in inside.passes.iter() {
             self.list(&pass.to_string());
         }
-        let is_last = inside.micro_batch + 1 == inside.micro_batches;
-        let update = is_last.then(|| {
-            self.list("the update of the weights");
-            self.listing.len()
-        });
-        let line = match (&inside.place, update) {
-            (Place::After(at), _) => first + at,
-            (_, update) => update.unwrap_or(first),
+        let steps = self.frames.len() - 1;
+        self.listing
+            .push("    ".repeat(steps) + "the update of the weights");
+        let line = match &inside.place {
+            Place::After(at) => micro_batch + 1 + at,
+            _ => self.listing.len(),
         };
         self.stand(inside.place_in_words(), Some(LAYER), line);
     }
@@ -353,18 +358,16 @@ fn stands(name: &str, report: &RunReport, inside: Option<&InStep>) -> StandingRu
         false => format!("the end, after step {}", at.step),
     };
     let mut stack = Stack::default();
-    stack.enter(format!("{run} `{name}` of {}", report.model), None);
-    stack.enter(
-        format!("epoch {} of {}", (at.epoch + 1).min(at.epochs), at.epochs),
-        None,
-    );
-    stack.enter(
-        format!("batch {} of {}", (at.batch + 1).min(at.batches), at.batches),
-        None,
-    );
-    stack.enter(step, None);
-    if let Some(inside) = inside {
-        stack.enter_step(inside);
+    stack.enter(format!("{run} `{name}` of {}", report.model), "run");
+    let epoch = format!("epoch {} of {}", (at.epoch + 1).min(at.epochs), at.epochs);
+    stack.enter(epoch, "each epoch");
+    let batch = format!("batch {} of {}", (at.batch + 1).min(at.batches), at.batches);
+    stack.enter(batch, "each batch");
+    stack.enter(step, "each step");
+    match inside {
+        Some(inside) => stack.enter_step(inside),
+        // Which layers there are is known within a step only.
+        None => stack.listing.clear(),
     }
     StandingRun {
         name: name.to_owned(),
