@@ -103,7 +103,7 @@ def test_the_panel_shows_variables_and_unfolds_a_model(jupyter_lab, chromium, pi
         page.wait_until(f"({frame}).includes({json.dumps(layer)})", 60)
     marked = "document.querySelector('.jp-DebuggerEditor-highlight')?.textContent ?? ''"
     page.wait_until(f"({marked}).trim() === 'forward: dense'", 60)
-    shows(page, "dense", "[8, 8], norm")
+    shows(page, "dense", "[8, 1, 8], norm")
     time.sleep(1)
     page.picture(pictures / "debugger-layers.png")
 

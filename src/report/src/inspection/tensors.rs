@@ -335,15 +335,18 @@ impl TensorStatistics {
 
     /// A line a tensor.
     pub(super) fn to_plain_by_tensor(&self) -> String {
-        self.plain_table("value", self.rows.iter().take(MOST_ROWS))
+        self.plain_table("value", &self.rows[..self.rows.len().min(MOST_ROWS)], false)
     }
 
     /// A line a layer.
     pub fn to_plain(&self) -> String {
-        self.plain_table("layer", self.layers().iter().take(MOST_LAYERS))
+        let mut layers = self.layers();
+        layers.truncate(MOST_LAYERS);
+        self.plain_table("layer", &layers, true)
     }
 
-    fn plain_table<'a>(&self, first: &str, shown: impl Iterator<Item = &'a TensorRow>) -> String {
+    /// `has_total`: with a last row of all tensors together.
+    fn plain_table(&self, first: &str, shown: &[TensorRow], has_total: bool) -> String {
         let mut columns = self.columns();
         columns.insert(0, first.to_owned());
         let mut rows = Vec::new();
@@ -352,7 +355,7 @@ impl TensorStatistics {
             cells.insert(0, row.name.clone());
             rows.push(cells);
         }
-        if rows.len() > 1 {
+        if has_total && rows.len() > 1 {
             let mut cells = self.cells(&self.total);
             cells.insert(0, "all".to_owned());
             rows.push(cells);
