@@ -43,11 +43,11 @@ impl Debugger {
             sent: 0,
             is_initialized: false,
             is_started: false,
-            sources: Sources::new(prefix.clone()),
+            sources: Sources::new(prefix),
             breakpoints: Breakpoints::default(),
             references: References::default(),
             runs: Runs::default(),
-            standing: Standing::new(prefix),
+            standing: Standing::default(),
             conditions: Conditions::default(),
             cells: CellsOfDebugger::default(),
         }

@@ -17,8 +17,6 @@ const MAX_FRAMES: u64 = 10;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Standing {
-    /// How the names of their texts begin.
-    prefix: String,
     runs: BTreeMap<String, Thread>,
     /// Numbers are not given twice.
     given: u64,
@@ -35,8 +33,15 @@ struct Thread {
 }
 
 impl Thread {
+    /// The text in which the frames have their lines.
     fn listing(&self) -> String {
         self.at.listing.join("\n")
+    }
+
+    /// Its name. A front end keeps a text by its name, and shows it beside each frame.
+    fn path(&self) -> String {
+        let hash = murmur2(self.listing().as_bytes(), SEED);
+        format!("run_{hash}{SUFFIX}")
     }
 
     /// The frames with their numbers, the innermost one first.
@@ -58,14 +63,6 @@ pub struct Move {
 }
 
 impl Standing {
-    /// No run is known. The names of texts begin with `prefix`.
-    pub fn new(prefix: String) -> Self {
-        Self {
-            prefix,
-            ..Self::default()
-        }
-    }
-
     /// As `threads` lists them.
     pub fn threads(&self) -> Vec<Value> {
         let listed = self.runs.values().map(|thread| {
@@ -98,23 +95,17 @@ impl Standing {
                 json!({"id": id, "name": it.name, "line": 0, "column": 0, "source": source});
             if !found.at.listing.is_empty() {
                 frame["line"] = it.line.into();
-                frame["source"]["path"] = self.path_of(found).into();
+                frame["source"]["path"] = found.path().into();
             }
             frame
         });
         listed.collect()
     }
 
-    /// The name of the text in which the frames of a run have their lines. A front end keeps a text by its name.
-    fn path_of(&self, thread: &Thread) -> String {
-        let hash = murmur2(thread.listing().as_bytes(), SEED);
-        format!("{}run_{hash}{SUFFIX}", self.prefix)
-    }
-
     /// The text with this name.
     pub fn text(&self, path: &str) -> Option<String> {
         let mut threads = self.runs.values();
-        let found = threads.find(|it| self.path_of(it) == path)?;
+        let found = threads.find(|it| it.path() == path)?;
         Some(found.listing())
     }
 
