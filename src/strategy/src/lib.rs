@@ -63,7 +63,7 @@ pub use device::{
 };
 pub use origin::Origin;
 pub use placement::PlacementReport;
-pub use replicas::{ReplicaId, Replicas, RunningValues, SavedValues};
+pub use replicas::{ReplicaId, Replicas, RunningValues, SavedValues, StoredPart};
 pub use replicated::{Aggregation, IntoValue, ReplicatedVariable, Synchronization};
 pub use scaling::{
     MeshCost, MeshOptions, MeshPrediction, MeshShape, NetworkSize, ScalingOptions,

@@ -40,6 +40,7 @@ use self::mappers::{Renamed, Trainable};
 pub use self::running::RunningValues;
 pub use self::saved::SavedValues;
 use self::storage::Storage;
+pub use self::storage::StoredPart;
 
 /// A replica's number, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -93,6 +93,27 @@ impl Tallies {
         Some(restored)
     }
 
+    /// The same tallies with the sum of what so many other copies have counted, by `bytes` as in [`Self::with_states`]; other
+    /// copies than the first are `empty`.
+    pub fn with_sum_of<'b>(
+        &self,
+        copies: usize,
+        empty: &Tally,
+        bytes: impl Fn(usize, &str) -> Option<&'b [u8]>,
+    ) -> Option<Self> {
+        let counted = (0..copies).map(|copy| empty.with_state(|name| bytes(copy, name)));
+        let counted: Vec<Tally> = counted.collect::<Option<_>>()?;
+        let mut restored = self.clone();
+        match restored.copies.len() == copies {
+            true => restored.copies = counted,
+            false => {
+                restored.copies.fill(empty.clone());
+                restored.copies[0] = Tally::sum(&counted);
+            }
+        }
+        Some(restored)
+    }
+
     /// The size of what was counted, in bytes.
     pub fn bytes(&self) -> u64 {
         let states = self.copies.iter().flat_map(Tally::state);
@@ -127,6 +148,10 @@ mod tests {
             let restored = fresh.with_states(bytes).expect("it is a state");
             assert_eq!(restored.read(), tallies.read());
             assert_eq!(restored.read().examples(), counted.examples());
+            // Two copies that have counted this are one that has counted it twice.
+            let both = fresh.with_sum_of(2, &fresh.read(), |_, name| bytes(0, name));
+            let both = both.expect("it is a state").read();
+            assert_eq!(both.examples(), 2 * counted.examples());
             // Bytes of another length are refused.
             let short = |copy: usize, name: &str| bytes(copy, name).map(|it| &it[..it.len() - 1]);
             assert!(fresh.with_states(short).is_none());

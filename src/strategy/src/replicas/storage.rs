@@ -13,10 +13,12 @@
 //! Replicas of central and sharded variables fetch a copy before they compute. Those with copies get the rows that the others
 //! have updated after each update.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use burn::module::Module;
 use burn::optim::GradientsParams;
+use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
 use super::Replicas;
@@ -135,7 +137,41 @@ impl<M> Storage<M> {
     }
 }
 
+/// The rows of a variable, or its columns, that one of the modules of a copy has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredPart {
+    /// Which of the [modules of a copy](Replicas::modules_of_a_copy).
+    pub module: usize,
+    /// The rows.
+    pub rows: Range<usize>,
+    /// What `rows` counts: 0 for rows, 1 for columns.
+    pub axis: usize,
+}
+
 impl<M: Module + 'static> Replicas<M> {
+    /// Where the rows of each variable are among the modules of a copy, in the order of the records. A variable that is not
+    /// divided is one part.
+    pub fn stored_parts(&self) -> Vec<Vec<StoredPart>> {
+        let homes = self.storage.homes().filter(|_| self.is_sharded());
+        let parts = |record: &VariableRecord| match homes.and_then(|it| it.get(&record.param)) {
+            None => vec![StoredPart {
+                module: 0,
+                rows: 0..record.num_rows(),
+                axis: 0,
+            }],
+            Some(parts) => {
+                let parts = parts.iter().map(|part| StoredPart {
+                    module: part.home - self.first_home(),
+                    rows: part.rows.clone(),
+                    axis: part.axis,
+                });
+                parts.collect()
+            }
+        };
+        self.records.iter().map(parts).collect()
+    }
+
     /// The devices of [`Self::modules`]: every replica, one device, every server, every stage, or every device with slices.
     pub fn storage_devices(&self) -> &[LogicalDevice] {
         if let Some(stages) = &self.stages {
