@@ -176,6 +176,14 @@ fn each_replica_has_all_variables_on_its_devices() {
         "{verdict}"
     );
     let text = report.to_plain();
+    let in_one_line = text.replace('\n', " ");
+    let of_replicas = ["replica 0: ", "replica 1: ", "has slice 0", "has slice 1"];
+    for part in of_replicas
+        .into_iter()
+        .chain(["slice 0 rows 0–", "slice 1 columns "])
+    {
+        assert!(in_one_line.contains(part), "{text}");
+    }
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"

@@ -1,6 +1,7 @@
 //! The report as text of at most 80 columns, for terminals, logs and screen readers.
 
 mod diff;
+mod slices;
 mod table;
 mod timeline;
 
@@ -9,6 +10,7 @@ use std::fmt::Write;
 use stratoscope_render::text;
 
 pub(super) use self::diff::diff;
+use self::slices::slices;
 use self::table::{shorten, table};
 use self::timeline::timelines;
 use super::parts::SlotState;
@@ -94,6 +96,7 @@ fn devices(out: &mut String, sheet: &Sheet<'_>) {
             }
         }
     }
+    slices(out, sheet);
     if sheet.has(SlotState::Planned) {
         out.push_str("planned: allocated at the first step\n");
     }
