@@ -65,7 +65,7 @@ pub enum Change {
     /// Other batches from a position on. Checkpoints call it `Turn`.
     #[serde(rename = "Turn")]
     Batches(StepPosition, BatchChange),
-    /// The most examples of a batch that are computed at once: a device was out of memory.
+    /// The most examples of a batch that are computed at once: a device was out of memory, or the run was in a pipeline before.
     Parts(u64),
     /// Layers that are frozen until each is released, from the top down.
     Hold(Vec<Layer>),
@@ -162,7 +162,7 @@ impl Dated {
             }
             Change::Batches(_, change) => change.in_words(),
             Change::Parts(most) => {
-                format!("batches in parts of {most}, to fit into the memory of a device")
+                format!("batches in parts of {most}")
             }
             Change::Hold(layers) => format!("{} layers frozen at first", layers.len()),
             Change::Release(layer) => format!("{} trained from here on", layer.name),

@@ -16,18 +16,17 @@ use stratoscope_strategy::{BackendKind, LogicalDevice, Origin};
 
 use crate::auto_batch_size::{BatchSizeRequest, ChosenBatchSize, choose};
 use crate::batch_plan::BatchPlan;
-use crate::checkpoint::{Checkpoints, Resuming, check_checkpoint, made_with};
+use crate::checkpoint::check_checkpoint;
 use crate::class_weights::class_weights;
-use crate::edits::{Change, Dated};
-use crate::hooks::{
-    Hooks, KeptCheckpoints, RunCheckpoints, SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots,
-};
+use crate::edits::Change;
+use crate::hooks::{Hooks, KeptCheckpoints, SNAPSHOT_BYTES, SNAPSHOT_EVERY, Snapshots};
 use crate::lease::Lease;
 use crate::loop_state::Goal;
 use crate::pipeline;
-use crate::progress::{Progress, Signature};
+use crate::progress::Signature;
 use crate::run_state::{Phase, RunState};
 use crate::state::{ModelState, SharedModel};
+use crate::taken_up::{Begun, begun};
 use crate::unfreezing;
 use crate::watch::Before;
 use stratoscope_arguments::context::RunContext;
@@ -102,10 +101,10 @@ pub fn start(
 }
 
 /// What a run is made with.
-struct Ready {
-    data: Prepared,
-    settings: StepSettings,
-    shape: Shape,
+pub(crate) struct Ready {
+    pub data: Prepared,
+    pub settings: StepSettings,
+    pub shape: Shape,
     /// The learning rate in words.
     rates: String,
     /// The batches that were chosen, for `batch_size = auto`.
@@ -244,13 +243,12 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     unfreezing::check(lease, plan.unfreezes_every)?;
     let batch_plan = batches(&plan, &ready);
     let micro_batches = pipeline::micro_batches(lease);
-    let (mut progress, complete, edits) = match plan.every.is_some() || plan.resume_from.is_some() {
-        true => kept(lease, &plan, &ready, &batch_plan)?,
-        false => {
-            let (progress, edits) = take_up(lease, &plan, &ready.shape);
-            (progress, None, edits)
-        }
-    };
+    let Begun {
+        mut progress,
+        complete,
+        edits,
+        moved,
+    } = begun(lease, &plan, &ready, &batch_plan)?;
     progress.history.low_is_good = low_is_good(&ready.settings.compiled.metrics);
     if let Some(stopping) = &plan.stopping {
         progress.history.best_by = stopping.monitor.words().to_owned();
@@ -301,7 +299,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
         forks: 0,
         requests,
     };
-    run.take_over(lease, edits)?;
+    run.go_on(lease, edits, moved.as_ref())?;
     if let Some(part) = part {
         run.edit(lease, Change::Parts(part as u64))?;
     }
@@ -317,69 +315,6 @@ fn batches(plan: &FitPlan<'_>, ready: &Ready) -> BatchPlan {
         plan.batch_size,
         ready.shape.gradient_accumulation_steps,
     )
-}
-
-/// The begin of a run that writes complete checkpoints or goes on from one.
-fn kept(
-    state: &mut ModelState,
-    plan: &FitPlan<'_>,
-    ready: &Ready,
-    batch_plan: &BatchPlan,
-) -> Result<(Progress, Option<RunCheckpoints>, Vec<Dated>)> {
-    state.step.ensure_moments();
-    let made_with = made_with(state, plan, &ready.settings, &ready.data);
-    let (progress, run, edits) = match &plan.resume_from {
-        None => {
-            let (progress, edits) = take_up(state, plan, &ready.shape);
-            (progress, None, edits)
-        }
-        Some(folder) => {
-            let resumed = Resuming {
-                state,
-                settings: &ready.settings,
-                batch_plan,
-                epochs: plan.epochs,
-                made_with: &made_with,
-                devices: devices_of(state),
-            }
-            .newest_of(folder)?;
-            state.step.restore(&resumed.state)?;
-            state.has_stepped();
-            state.saved_run = None;
-            (resumed.progress, Some(resumed.run), resumed.edits)
-        }
-    };
-    let steps = state.step.steps;
-    let complete = match (&plan.checkpoint, plan.every) {
-        (Some(folder), Some(every)) => Some(RunCheckpoints {
-            checkpoints: Checkpoints::new(folder.clone(), every, plan.keep_last, run, steps),
-            made_with,
-        }),
-        _ => None,
-    };
-    Ok((progress, complete, edits))
-}
-
-/// Where the run begins: at its first epoch, or where an interrupted one was, with the changes that were made to that.
-fn take_up(state: &mut ModelState, plan: &FitPlan<'_>, shape: &Shape) -> (Progress, Vec<Dated>) {
-    state.step.ensure_moments();
-    match state.saved_run.take() {
-        Some(saved) if plan.resume => {
-            if let Some(replicas) = saved.replicas {
-                state.step.restore_unaveraged(replicas);
-            }
-            state.step.counters = saved.progress.history.counters;
-            (saved.progress, saved.edits)
-        }
-        _ => {
-            // The epochs before `initial_epoch` count as done, so that orders, dropout masks and a schedule over the
-            // run take up there.
-            let done = shape.counters(plan.initial_epoch);
-            state.step.begin_run(done.batches, done.optimizer_steps);
-            let progress = Progress::new(devices_of(state), plan.initial_epoch);
-            (progress, Vec::new())
-        }
-    }
 }
 
 /// What the run will do, for those who listen.
@@ -405,7 +340,7 @@ fn started(state: &ModelState, plan: &FitPlan<'_>, ready: &Ready, run: u64) -> F
 }
 
 /// Replicas and devices in words.
-fn devices_of(state: &ModelState) -> String {
+pub(crate) fn devices_of(state: &ModelState) -> String {
     match state.step.replicas.strategy() {
         Some(strategy) => {
             let words = strategy.devices_in_words();

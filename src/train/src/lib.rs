@@ -44,6 +44,7 @@ pub mod run_state;
 pub mod snapshot;
 pub mod state;
 mod step_batches;
+mod taken_up;
 pub(crate) mod training_loop;
 mod unfreezing;
 mod variables_by_prefix;

@@ -225,7 +225,8 @@ const RESUME_FROM: Argument = Argument::new(
     "Hugging Face's `resume_from_checkpoint`",
     Accepts::Value(None),
     "Goes on from the newest complete checkpoint of a folder, or from one `step-…` of it, also in another process: on \
-     the CPU with the same bits as if the run had not ended. Data and arguments must be the same (SC0527).",
+     the CPU with the same bits as if the run had not ended. Data and arguments must be the same (SC0527), the strategy \
+     may be another one (SC0532).",
 )
 .excludes(&[("resume", RESUME_CONFLICT)]);
 

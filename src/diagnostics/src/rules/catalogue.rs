@@ -105,6 +105,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<ReplayDiffers>(),
     page::<ForkHasLess>(),
     page::<StepNotHeld>(),
+    page::<ResumedOnOtherDevices>(),
     page::<NotEnoughMemory>(),
     page::<MemoryHeldByOlderModels>(),
     page::<ReplicasSaveNoMemory>(),

@@ -9,6 +9,8 @@ pub struct CheckpointOfOtherRun {
     pub checkpoint: String,
     /// Name, value in the checkpoint, value now.
     pub differences: Vec<(String, String, String)>,
+    /// Why a strategy cannot go on with what another one has written, where that is all that differs.
+    pub reason: Option<String>,
 }
 
 impl Rule for CheckpointOfOtherRun {
@@ -17,9 +19,11 @@ impl Rule for CheckpointOfOtherRun {
         name: "checkpoint-of-other-run",
         severity: Severity::Error,
         stage: Stage::Load,
-        finds: "`resume_from` with a checkpoint of a run that had another model, strategy, optimizer, data or arguments.",
+        finds: "`resume_from` with a checkpoint of a run that had another model, optimizer, data or arguments, or a strategy \
+                whose state another one cannot take over: replicas with `sync_every`, asynchronous parameter servers.",
         why: "The order of the examples, the dropout masks, the rates and the moments of a run follow from its data \
-              and arguments. With other data or arguments, the result would be neither the old run nor a new one.",
+              and arguments. With other data or arguments, the result would be neither the old run nor a new one. Other \
+              devices are no obstacle: SC0532.",
         bad: "fit!(model, train.take(64), epochs = 3, resume_from = &folder)?; // it had epochs = 1",
         good: "fit!(model, train.take(64), resume_from = &folder)?;",
         tensorflow: "",
@@ -45,15 +49,22 @@ impl Rule for CheckpointOfOtherRun {
             Place::argument("fit", "resume_from"),
             "cannot continue with these arguments",
         )
-        .why("a run can only continue with the model, data and arguments that it started with");
+        .why(self.reason.clone().unwrap_or_else(|| {
+            "a run can only continue with the model, data and arguments that it started with"
+                .to_owned()
+        }));
         for (name, saved, now) in self.differences.iter().take(8) {
             diagnostic = diagnostic.evidence(
                 name.clone(),
                 format!("{saved} in the checkpoint, {now} now"),
             );
         }
-        diagnostic
-            .fix("pass the same data and arguments as before")
-            .fix("or begin a new run with the saved weights: `from_pretrained(\"folder/step-…\", …)`")
+        let fix = match self.reason {
+            Some(_) => "use the strategy that the checkpoint was written with",
+            None => "pass the same data and arguments as before",
+        };
+        diagnostic.fix(fix).fix(
+            "or begin a new run with the saved weights: `from_pretrained(\"folder/step-…\", …)`",
+        )
     }
 }

@@ -171,6 +171,31 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         example(CheckpointOfOtherRun {
             checkpoint: "runs/debian/step-150".into(),
             differences: vec![("epochs".into(), "3".into(), "4".into())],
+            reason: None,
+        }),
+        example(CheckpointOfOtherRun {
+            checkpoint: "runs/debian/step-150".into(),
+            differences: vec![(
+                "strategy".into(),
+                "MirroredStrategy, replicas on [Flex, Flex]".into(),
+                "none, on [Flex]".into(),
+            )],
+            reason: Some(
+                "with `sync_every` each replica has its own weights and moments, and there is no way to divide them \
+                 among other replicas"
+                    .into(),
+            ),
+        }),
+        example(ResumedOnOtherDevices {
+            step: 150,
+            then: "one CPU".into(),
+            now: "MirroredStrategy, 2 logical CPU devices".into(),
+            batch_size: 32,
+            differences: vec![(
+                "a batch is divided by".into(),
+                "1 replica".into(),
+                "2 replicas".into(),
+            )],
         }),
         example(CheckpointOfOtherVersion {
             checkpoint: "runs/debian/step-150".into(),

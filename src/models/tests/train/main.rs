@@ -40,6 +40,7 @@ mod naive_loop;
 mod on_gpu;
 mod one_output;
 mod onnx;
+mod other_meshes;
 mod out_of_memory;
 mod own_losses;
 mod parity;

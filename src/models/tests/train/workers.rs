@@ -25,6 +25,7 @@ use crate::support::{
 mod choices;
 mod half;
 mod local;
+mod moved;
 mod on_gpu;
 mod own;
 mod shards;

@@ -353,6 +353,18 @@ fn metrics_from(
     saved.into_iter().map(metric).collect()
 }
 
+/// The counts of a run as another strategy has them that stores so many modules, all of which make every update.
+pub(super) fn counts_elsewhere(saved: SavedCounts, modules: usize) -> SavedCounts {
+    let steps = saved.moments.iter().copied().max().unwrap_or_default();
+    SavedCounts {
+        moments: vec![steps; modules],
+        local_examples: Vec::new(),
+        // What each replica had of a batch is of others now.
+        last_batch: Vec::new(),
+        ..saved
+    }
+}
+
 /// Puts the counts of what was read in place of those of a state.
 pub(super) fn counts_into(
     saved: &SavedCounts,

@@ -18,9 +18,15 @@ const TRAINING: [&str; 2] = ["training data", "training targets"];
 const VALIDATION: [&str; 2] = ["validation data", "validation targets"];
 const MASKING: &str = "masking";
 const ADAPTERS: &str = "adapters";
+const SHARES: &str = "examples of each worker";
+const STRATEGY: &str = "strategy";
+const VARIABLES: &str = "variables";
 
 /// What checkpoints of earlier versions do not say: one without it may go on with any.
-const SAID_LATER: [&str; 4] = [TRAINING[1], VALIDATION[1], MASKING, ADAPTERS];
+const SAID_LATER: [&str; 5] = [TRAINING[1], VALIDATION[1], MASKING, ADAPTERS, SHARES];
+
+/// What says where the state of a run is. It may differ where the state can be laid out in another way.
+pub(super) const OF_PLACES: [&str; 2] = [STRATEGY, VARIABLES];
 
 /// Names and values. Numbers are written to the last bit.
 pub fn made_with(
@@ -32,8 +38,8 @@ pub fn made_with(
     let mut all = Vec::new();
     let mut add = |name: &str, value: String| all.push((name.to_owned(), value));
     add("model", state.files.model_name().to_owned());
-    add("variables", variables(state));
-    add("strategy", strategy(state));
+    add(VARIABLES, variables(state));
+    add(STRATEGY, strategy(state));
     add("policy", state.step.policy.to_string());
     let compiled = &settings.compiled;
     let optimizer = &compiled.optimizer;
@@ -74,6 +80,10 @@ pub fn made_with(
     for (names, (inputs, targets)) in [(TRAINING, training), (VALIDATION, validation)] {
         add(names[0], inputs);
         targets.into_iter().for_each(|it| add(names[1], it));
+    }
+    // Where workers have files or all examples to themselves, the order of the examples follows from their number.
+    if let Some(shares) = data.train.shares_of(0..data.train.len()) {
+        add(SHARES, debug(shares));
     }
     add("validation_freq", debug(&plan.validation_freq));
     if let Some(masking) = state.files.hidden() {

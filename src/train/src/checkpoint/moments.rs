@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{DType, Device, Tensor};
-use safetensors::SafeTensors;
 
 use super::convert::Refused;
-use super::tensors::{Layout, Tensors, tensor};
+use super::reading::{Tensors, tensor};
+use super::tensors::Layout;
 
 use stratoscope_optim::{OptimizerState, StoredTensor};
 use stratoscope_step::SavedStep;
@@ -18,7 +18,6 @@ pub(super) fn moments_from(
     steps: &[u64],
     layout: &Layout<'_>,
     tensors: &mut Tensors<'_>,
-    file: &SafeTensors<'_>,
 ) -> Result<Vec<OptimizerState>, Refused> {
     let mut all = Vec::new();
     for (copy, (module, &steps)) in state.values.modules.iter().zip(steps).enumerate() {
@@ -33,20 +32,10 @@ pub(super) fn moments_from(
                 let written = copy % layout.copies;
                 let name = format!("{}.{written}.{}", kept.name(), record.name);
                 let count = kept.numbers(shape);
-                if count == 0 || file.tensor(&name).is_err() {
+                if count == 0 || !tensors.has(&name) {
                     continue;
                 }
-                let bytes = match tensors.has(&name) {
-                    true => tensors.take(&name, *dtype, &[count])?,
-                    // A copy that is equal has taken it; its size is that of this one.
-                    false => file
-                        .tensor(&name)
-                        .map_err(|error| error.to_string())?
-                        .data(),
-                };
-                if bytes.len() != count * dtype.size() {
-                    return Err(format!("`{name}` is of another size"));
-                }
+                let bytes = tensors.take(&name, *dtype, &[count])?;
                 moments.keep(
                     record.param,
                     kept,
