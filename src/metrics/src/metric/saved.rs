@@ -93,7 +93,7 @@ impl Tallies {
         Some(restored)
     }
 
-    /// The same tallies with the sum of what so many other copies have counted, by `bytes` as in [`Self::with_states`]; other
+    /// The same tallies with the sum of what `copies` other copies have counted, by `bytes` as in [`Self::with_states`]; other
     /// copies than the first are `empty`.
     pub fn with_sum_of<'b>(
         &self,

@@ -353,7 +353,7 @@ fn metrics_from(
     saved.into_iter().map(metric).collect()
 }
 
-/// The counts of a run as another strategy has them that stores so many modules, all of which make every update.
+/// The counts of a run under another strategy, which stores `modules` modules. All of them make every update.
 pub(super) fn counts_elsewhere(saved: SavedCounts, modules: usize) -> SavedCounts {
     let steps = saved.moments.iter().copied().max().unwrap_or_default();
     SavedCounts {
