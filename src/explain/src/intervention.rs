@@ -14,6 +14,7 @@ use stratoscope_data::Encoding;
 use stratoscope_diagnostics::rules::{ChangeNotFinite, NothingToChange};
 use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 use stratoscope_models::ModelOf;
+use stratoscope_render::text::excerpt;
 
 use crate::explanation::name_of;
 use crate::patching::{self, PatchMap};
@@ -21,6 +22,8 @@ use crate::text::ExplainedText;
 use crate::view::{ROWS, View, largest, probabilities};
 
 const CALL: &str = "predict_with";
+/// Letters of a text whose activations are patched, in the description of the change.
+const MAX_SHOWN: usize = 40;
 
 /// What is to be changed about a prediction: `|it| it.head(3, 5).scale(0.0)`. Several changes are made in their order.
 #[derive(Debug, Default)]
@@ -362,12 +365,11 @@ fn checked(view: &View, rows: &[Encoding], outputs: &[String], wanted: Wanted) -
         }
         WantedValue::Of(text) => {
             let tokens = text.tokenized(CALL, &view.tokenizer, view.max_length)?;
-            let found = activations(view, &tokens.encoding, std::slice::from_ref(&wanted.output));
-            let found = found.into_iter().next().unwrap_or_else(|| Activations {
-                width: 0,
-                elements: Vec::new(),
-            });
-            NewValue::Copy(Arc::new(found))
+            let of = std::slice::from_ref(&wanted.output);
+            let mut found = activations(view, &tokens.encoding, of).pop();
+            let found = found.get_or_insert_default();
+            found.of = excerpt(&text.to_string(), MAX_SHOWN);
+            NewValue::Copy(Arc::new(std::mem::take(found)))
         }
     };
     Ok(Change {
@@ -393,6 +395,7 @@ pub(crate) fn activations(view: &View, row: &Encoding, outputs: &[String]) -> Ve
             let data = elements.into_data().convert::<f32>();
             let mut found = sink.lock().unwrap_or_else(PoisonError::into_inner);
             found[at] = Some(Activations {
+                of: String::new(),
                 width: shape.last().copied().unwrap_or(0),
                 elements: data.iter::<f32>().collect(),
             });

@@ -134,6 +134,9 @@ fn what_is_patched_whole_is_the_other_text() {
         let found = patched(layer);
         near(&found.after[0].logits, &other[0].logits);
         assert_eq!(found.after[1..], found.before[1..], "the other texts stay");
+        let change = format!("layer {layer}, example 0 = that of “w90 w91 w92”");
+        assert_eq!(found.changes, [change.as_str()]);
+        assert!(found.to_html().contains(&change) && found.to_plain().contains(&change));
     }
     let scaled = model
         .predict_with(TEXTS, |it| it.layer(1).token(0).set(0.5))

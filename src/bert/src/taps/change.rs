@@ -67,8 +67,10 @@ pub enum NewValue {
 }
 
 /// What a pass has computed for one example: rows of positions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activations {
+    /// The text of the example, as far as it is to be shown; empty if it is not known.
+    pub of: String,
     /// Numbers of a position.
     pub width: usize,
     /// Position after position.
@@ -116,7 +118,8 @@ impl fmt::Display for Change {
         match &self.value {
             NewValue::Scale(factor) => write!(f, " × {}", f32::from(*factor)),
             NewValue::Set(number) => write!(f, " = {}", f32::from(*number)),
-            NewValue::Copy(_) => f.write_str(" = that of another text"),
+            NewValue::Copy(other) if other.of.is_empty() => f.write_str(" = that of another text"),
+            NewValue::Copy(other) => write!(f, " = that of “{}”", other.of),
         }
     }
 }
@@ -389,10 +392,12 @@ mod tests {
         let mut list = Vec::new();
         Selection::of_output(&mut list, "a").scale(2.0);
         let copied = Activations {
+            of: "a text".to_owned(),
             width: 2,
             elements: vec![5.0],
         };
         Selection::of_output(&mut list, "a").becomes(NewValue::Copy(Arc::new(copied)));
+        assert_eq!(list[1].to_string(), "`a` = that of “a text”");
         let y = Changes::new(list, &[0]).during(|| tap("a", x.clone()));
         assert_eq!(numbers(y.clone()), [5.0, 4.0]);
         let gradients = y.sum().backward();

@@ -250,25 +250,12 @@ fn a_figure_has_an_image_for_each_chart_and_one_picture() {
     assert!(empty.svg("a run").is_empty() && empty.html().is_empty());
 }
 
-/// The ratio of two colors as WCAG computes it.
-fn contrast(one: &str, other: &str) -> f64 {
-    let luminance = |color: &str| {
-        let part = |at: usize| u8::from_str_radix(&color[at..at + 2], 16).expect("digits");
-        let linear = |at: usize| match f64::from(part(at)) / 255.0 {
-            low if low <= 0.03928 => low / 12.92,
-            part => ((part + 0.055) / 1.055).powf(2.4),
-        };
-        0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5)
-    };
-    let (one, other) = (luminance(one) + 0.05, luminance(other) + 0.05);
-    one.max(other) / one.min(other)
-}
-
 /// The grounds of JupyterLab, of nbconvert and of VS Code. WCAG asks for 3 to 1 of graphics; no color has more than 4.35
 /// to 1 on white and on JupyterLab's dark ground.
 #[test]
 fn every_color_is_seen_on_light_and_on_dark_ground() {
     use super::elements::{ALARM, INK, SERIES};
+    use super::grid::contrast;
     for ground in ["#ffffff", "#111111", "#1e1e1e"] {
         for color in [INK, SERIES[0], SERIES[1]] {
             assert!(contrast(color, ground) > 3.8, "{color} {ground}");
@@ -306,6 +293,36 @@ fn texts_are_large_enough() {
     );
     // A browser measures each text by its own attribute.
     assert_eq!(sizes.len(), svg.matches("<text").count());
+}
+
+#[test]
+fn the_numbers_of_a_grid_can_be_read_on_every_cell() {
+    use super::elements::SERIES;
+    use super::grid::{contrast, ink_on, on_white};
+    for color in &SERIES[..2] {
+        for step in 0..=20 {
+            let cell = on_white(color, f64::from(step) / 20.0);
+            let ink = ink_on(&cell);
+            assert!(contrast(ink, &cell) > 4.5, "{ink} on {cell}");
+        }
+    }
+    let names = ["a".to_owned(), "b".to_owned()];
+    let grid = |has_texts| {
+        let grid = Grid {
+            rows: &names[..1],
+            columns: &names,
+            cell: &|_, column| (column as f64, "n".to_owned()),
+            has_texts,
+            title: "t",
+        };
+        grid.svg()
+    };
+    let svg = grid(true);
+    let ground = svg.find("fill=\"#ffffff\"").expect("a ground");
+    assert!(ground < svg.find("<rect").expect("cells"), "{svg}");
+    // Dark on the empty cell, and on the full one what is read better.
+    assert!(svg.contains("style=\"fill:#000000\">n"), "{svg}");
+    assert!(!grid(false).contains("#ffffff"));
 }
 
 #[test]
