@@ -26,6 +26,7 @@ use stratoscope_train::lease::Lease;
 use stratoscope_train::loop_state::{Goal, Pause};
 use stratoscope_train::parts::free_memory;
 use stratoscope_train::run_state::RunState;
+use stratoscope_train::snapshot::Snapshot;
 
 /// A run that was turned back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,6 +60,9 @@ impl Rewound {
             ),
         };
         let restored = format!("snapshot of step {}{replay}", self.snapshot);
+        if (self.step, self.replayed) == (self.from, 0) && self.dropped.is_empty() {
+            return format!("the run stands at step {} already", self.step);
+        }
         let interrupted = match self.interrupted {
             true => "; interrupted on the way",
             false => "",
@@ -112,9 +116,10 @@ impl Run {
         let megabytes = megabytes
             .into_count()
             .at_least(0, "keep_snapshots", "megabytes")?;
-        self.with("keep_snapshots", |_, run| {
+        self.with("keep_snapshots", |lease, run| {
             let most_bytes = megabytes.saturating_mul(1_000_000);
-            run.hooks.snapshots = Snapshots::every(every, most_bytes);
+            let snapshots = Snapshots::every(every, most_bytes);
+            run.hooks.snapshots = snapshots.beginning_at(lease, run)?;
             Ok(())
         })
     }
@@ -167,19 +172,44 @@ pub(crate) fn undo_update(
     notice(rule.diagnostic()).err().unwrap_or(problem)
 }
 
-fn rewind(lease: &mut Lease<'_>, run: &mut RunState<'static>, step: u64) -> Result<Rewound> {
-    let from = lease.step.steps;
-    // Changes at the step itself are undone: a snapshot with one of them is none of this moment.
-    let kept = run
-        .edits
-        .iter()
-        .take_while(|dated| dated.is_before(step))
-        .count();
-    let snapshots = &run.hooks.snapshots;
+/// Changes at the step itself are undone: a snapshot with one of them is none of this moment.
+fn edits_before(edits: &[Dated], step: u64) -> usize {
+    let edits = edits.iter();
+    edits.take_while(|dated| dated.is_before(step)).count()
+}
+
+/// The snapshot from which the steps up to `step` are made again.
+///
+/// # Errors
+/// SC0915 if there is none, or if the step was not made.
+fn nearest<'s>(
+    snapshots: &'s Snapshots,
+    edits: &[Dated],
+    step: u64,
+    from: u64,
+) -> Result<&'s Snapshot> {
+    let kept = edits_before(edits, step);
     let found = snapshots.nearest(step, |it| it.edits <= kept);
-    let Some(snapshot) = found.filter(|_| step <= from) else {
-        return Err(not_held(step, from, snapshots.steps().next()));
-    };
+    let found = found.filter(|_| step <= from);
+    found.ok_or_else(|| not_held(step, from, snapshots.steps().next()))
+}
+
+/// Whether a run can be turned back to this step.
+///
+/// # Errors
+/// SC0915.
+pub(crate) fn check_rewind(lease: &Lease<'_>, run: &RunState<'_>, step: u64) -> Result<()> {
+    nearest(&run.hooks.snapshots, &run.edits, step, lease.step.steps).map(|_| ())
+}
+
+pub(crate) fn rewind(
+    lease: &mut Lease<'_>,
+    run: &mut RunState<'static>,
+    step: u64,
+) -> Result<Rewound> {
+    let from = lease.step.steps;
+    let kept = edits_before(&run.edits, step);
+    let snapshot = nearest(&run.hooks.snapshots, &run.edits, step, from)?;
     let (restored, made) = (snapshot.state.steps, snapshot.edits);
     let earlier = run.progress.history.steps.clone();
     snapshot.restore(&mut lease.step, &mut run.progress)?;

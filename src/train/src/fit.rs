@@ -95,7 +95,8 @@ pub fn start(
     let ready = ready(lease, data, &mut plan, origin)?;
     let mut run = begin(lease, plan, ready)?;
     run.pauses_between_steps = true;
-    run.hooks.snapshots = Snapshots::every(SNAPSHOT_EVERY, SNAPSHOT_BYTES);
+    let snapshots = Snapshots::every(SNAPSHOT_EVERY, SNAPSHOT_BYTES);
+    run.hooks.snapshots = snapshots.beginning_at(lease, &run)?;
     run.started.is_piece = true;
     Ok(run)
 }

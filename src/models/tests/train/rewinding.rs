@@ -298,6 +298,35 @@ fn a_step_without_a_snapshot_is_refused_and_the_ring_says_what_it_holds() {
     assert_eq!(code(1), "SC0521");
 }
 
+/// Nothing is to be made again, and what was changed since is undone, weights too.
+#[test]
+fn a_run_is_turned_back_before_its_first_step() {
+    let model = compiled(&CASE);
+    let before = checksums(&model);
+    let run = model.start(&sentences(30), args()).expect("it is ready");
+    let rewound = run.rewind(0).expect("it stands there");
+    assert_eq!(rewound.to_string(), "the run stands at step 0 already");
+    assert_eq!(run.rewind(1).expect_err("it was not made").code, "SC0915");
+    run.set_batch_size(4).expect("a size");
+    let other = run.what_if(|it| {
+        it.weights("classifier.weight").scale(2.0);
+    });
+    (other.and_then(|it| it.commit())).expect("other weights");
+    assert!(checksums(&model) != before);
+    let rewound = run.rewind(0).expect("it stands there");
+    assert_eq!((rewound.step, rewound.replayed), (0, 0));
+    assert_eq!(rewound.dropped.len(), 2, "{rewound}");
+    assert!(checksums(&model) == before);
+    let steps = |run: &Run| -> Vec<u64> {
+        let history = run.finish().expect("it steps");
+        history.steps.iter().map(|it| it.loss.to_bits()).collect()
+    };
+    let again = steps(&run);
+    let model = compiled(&CASE);
+    let other = model.start(&sentences(30), args()).expect("it is ready");
+    assert!(again == steps(&other));
+}
+
 /// Of a run that is written as well: what follows the step is another future, and is written anew.
 #[test]
 fn checkpoints_follow() {
