@@ -81,7 +81,7 @@ def test_a_run_that_trains_is_steered_by_a_comm(kernel, comm):
     assert run["state"] == "training" and run["planned"]["epochs"] == 100 and run["at"]["optimizer_steps"] > 0
     actions = {each["action"]: each for each in runs["actions"]}
     assert actions["set_learning_rate"]["arguments"]["properties"]["rate"]["minimum"] == 0
-    assert (actions["rewind"]["training"], actions["rewind"]["standing"], actions["pause"]["standing"]) == (False, True, False)
+    assert (actions["rewind"]["training"], actions["rewind"]["standing"], actions["pause"]["standing"]) == (True, True, False)
 
     assert comm.ask("pause", run=run["run"])["result"]["what"] == "paused"
     comm.until(lambda it: it["training"][0]["state"] == "paused")
@@ -100,8 +100,18 @@ def test_a_run_that_trains_is_steered_by_a_comm(kernel, comm):
     assert "above 0" in refused(comm.ask("set_clipping", arguments={"kind": "clipvalue"}), "SC0103")
     refused(comm.ask("set_learning_rate", arguments={"rate": 1, "x": 2}), "bad_argument")
     refused(comm.ask("drop_table"), "unknown_action")
-    refused(comm.ask("rewind", arguments={"step": 0}), "not_now")
+    assert "`fit!`" in refused(comm.ask("rewind", arguments={"step": 0}), "not_now")
     refused(comm.ask("pause"), "not_now")
+    # The batches of a run that trains are changed, and the table and the list of runs follow.
+    assert comm.ask("set_batch_size", arguments={"examples": 4})["result"]["what"] == "batches of 4 examples"
+    assert comm.ask("drop_examples", arguments={"rows": [7, 8]})["result"]["what"] == "2 examples dropped: 7, 8"
+    assert comm.ask("set_accumulation", arguments={"batches": 2})["ok"]
+    refused(comm.ask("drop_examples", arguments={"rows": [200_000]}), "SC0522")
+    (planned,) = [it["planned"] for it in comm.ask("runs")["result"]["training"]]
+    assert (planned["batch_size"], planned["examples"]) == (4, 199_998) and planned["optimizer_steps"] < 100 * 25_010
+    assert comm.ask("step")["ok"]
+    settings = comm.ask("report")["result"]["settings"]
+    assert (settings["batch_size"], settings["accumulation"]) == (4, 2)
     refused(comm.ask("pause", run=999_999), "no_run")
     refused(comm.ask("pause", run="run"), "not_now")
     refused(comm.ask("pause", other=1), "malformed")
@@ -143,6 +153,38 @@ def test_a_run_that_stands_is_steered_as_a_cell_would(kernel, comm):
     refused(comm.ask("step", run="run"), "not_now")
     refused(comm.ask("step"), "no_run")
     kernel.collect(cell).ok()
+    kernel.run("drop(run);")
+
+
+def test_a_run_without_a_table_is_steered(kernel, comm):
+    cell = kernel.request("let quiet = fit!(model, data, batch_size = 2, epochs = 100, verbose = false)?;")
+    (run,) = comm.until(lambda it: it["training"] and it["training"][0]["at"])["training"]
+    assert run["planned"]["epochs"] == 100
+    assert comm.ask("scale_learning_rate", arguments={"factor": 0.5})["ok"]
+    assert comm.ask("stop")["ok"]
+    done = kernel.collect(cell).ok()
+    assert not done.shown(), "it shows nothing"
+    assert "learning rate × 0.5" in kernel.run("quiet.edits").shown()
+
+
+def test_a_run_is_turned_back_while_a_cell_drives_it(kernel, comm):
+    kernel.run("let run = start!(model, data, batch_size = 2, epochs = 100)?;")
+    cell = kernel.request("let stop = run.step(1_000_000)?;")
+    comm.until(lambda it: it["training"] and it["training"][0]["at"])
+    assert comm.ask("pause")["ok"]
+    assert comm.ask("set_learning_rate", arguments={"rate": 1e-5})["ok"]
+    step = comm.ask("report")["result"]["position"]["step"]
+    assert "SC0915" == comm.ask("rewind", arguments={"step": step + 1})["error"]["code"]
+    answer = comm.ask("rewind", arguments={"step": 3})
+    assert answer["result"]["step"] == 3 and "undone: after step" in answer["result"]["what"], answer
+    comm.until(lambda it: it["training"] and it["training"][0]["state"] == "paused")
+    report = comm.ask("report")["result"]
+    assert report["position"]["step"] == 3 and report["edits"] == []
+    assert comm.ask("continue")["ok"]
+    assert comm.ask("stop")["ok"]
+    kernel.collect(cell).ok()
+    # The run goes on between two cells.
+    assert comm.ask("step", run="run")["ok"]
     kernel.run("drop(run);")
 
 

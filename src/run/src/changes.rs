@@ -1,17 +1,12 @@
 //! Changes to a run between two steps, as methods of [`Run`]: learning rate, clipping, frozen variables, regularization, the
 //! sizes of batches, batches and examples that are left out. `stratoscope_train::edits` makes them.
 
-use std::collections::BTreeSet;
-
 use stratoscope_arguments::context::warnings::begin_call;
 use stratoscope_arguments::count::{Count, IntoCount};
-use stratoscope_diagnostics::rules::ExamplesNotInData;
-use stratoscope_diagnostics::{Result, Rule};
+use stratoscope_diagnostics::Result;
 use stratoscope_optim::Clipping;
 use stratoscope_report::history::Edit;
-use stratoscope_step::prepare::in_memory_only;
-use stratoscope_train::batch_changes::{check_batch_size, check_dropped};
-use stratoscope_train::batch_plan::BatchChange;
+use stratoscope_train::batch_changes::{accumulation_change, batch_size_change, drop_change};
 use stratoscope_train::edits::{Change, RateChange, clipping_change, rate_change, skip_change};
 use stratoscope_train::regularization::{decay_change, dropout_change, finite_decay};
 
@@ -99,9 +94,10 @@ impl Run {
     pub fn set_batch_size(&self, examples: impl IntoCount) -> Result<Edit> {
         let count = examples.into_count();
         let examples = count.at_least(1, "set_batch_size", "examples")?;
-        self.batches_changed(BatchChange {
-            batch_size: Some(usize::try_from(examples).unwrap_or(usize::MAX)),
-            ..BatchChange::default()
+        begin_call();
+        self.with("set_batch_size", |lease, run| {
+            let change = batch_size_change(lease, run, examples)?;
+            run.edit(lease, change)
         })
     }
 
@@ -112,9 +108,10 @@ impl Run {
     pub fn set_accumulation(&self, batches: impl IntoCount) -> Result<Edit> {
         let count = batches.into_count();
         let batches = count.at_least(1, "set_accumulation", "batches")?;
-        self.batches_changed(BatchChange {
-            accumulation: Some(batches),
-            ..BatchChange::default()
+        begin_call();
+        self.with("set_accumulation", |lease, run| {
+            let change = accumulation_change(lease, run, batches)?;
+            run.edit(lease, change)
         })
     }
 
@@ -130,45 +127,8 @@ impl Run {
         let rows: Vec<Count> = rows.into_iter().map(IntoCount::into_count).collect();
         begin_call();
         self.with("drop_examples", |lease, run| {
-            if run.data.train.held().is_none() {
-                let why = "the order of a stream is that of its files; leave rows out there";
-                return Err(in_memory_only("drop_examples", "rows", "…", why));
-            }
-            let known = run.data.train.len();
-            let row = |count: &Count| {
-                let row = count.value().and_then(|row| usize::try_from(row).ok());
-                row.filter(|&row| row < known)
-            };
-            let unknown: Vec<String> = (rows.iter().filter(|count| row(count).is_none()))
-                .map(Count::to_string)
-                .collect();
-            if !unknown.is_empty() || rows.is_empty() {
-                let examples = known;
-                return Err(ExamplesNotInData { unknown, examples }.error());
-            }
-            let given: BTreeSet<usize> = rows.iter().filter_map(row).collect();
-            let dropped = given.difference(run.batch_plan.dropped());
-            let dropped = dropped.copied().collect();
-            check_dropped(run, &*lease.files, &dropped)?;
-            let change = BatchChange {
-                dropped: dropped.into_iter().collect(),
-                ..BatchChange::default()
-            };
-            run.change_batches(lease, change, "drop_examples")
-        })
-    }
-
-    fn batches_changed(&self, change: BatchChange) -> Result<Edit> {
-        begin_call();
-        let call = match change.batch_size {
-            Some(_) => "set_batch_size",
-            None => "set_accumulation",
-        };
-        self.with(call, |lease, run| {
-            if let Some(batch_size) = change.batch_size {
-                check_batch_size(lease, run, batch_size)?;
-            }
-            run.change_batches(lease, change, call)
+            let change = drop_change(lease, run, &rows)?;
+            run.edit(lease, change)
         })
     }
 }

@@ -14,6 +14,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_strategy::Origin;
 
 use crate::layers::Inside;
+use crate::request;
 use crate::rewind::undo_update;
 use stratoscope_arguments::FitArgs;
 use stratoscope_arguments::context::interrupt::{self, Listening};
@@ -223,7 +224,7 @@ impl Run {
             // A loop around this call must not swallow the interrupt.
             let outcome = match interrupt::requested() {
                 true => Ok(Pause::Interrupted),
-                false => run.drive(lease, goal),
+                false => request::drive(lease, run, goal),
             };
             let pause = match outcome {
                 Ok(pause) => pause,

@@ -147,6 +147,9 @@ fn show(fit: &Fit) {
 impl Observer for Drawing {
     fn fit_started(&self, event: &FitStarted) {
         controls::begin(event);
+        if event.is_quiet {
+            return;
+        }
         let fit = Fit {
             started: event.clone(),
             display_id: unique("fit", event.run),
@@ -179,6 +182,11 @@ impl Observer for Drawing {
         if connection::is_open() {
             self.tick();
         }
+    }
+
+    fn replanned(&self, event: &FitStarted) {
+        controls::replanned(event);
+        self.with_fit(event.run, false, |fit| fit.started = event.clone());
     }
 
     fn advanced(&self, event: &Advanced) {

@@ -162,6 +162,11 @@ impl BatchPlan {
         }
     }
 
+    /// How often it was changed.
+    pub fn changes(&self) -> usize {
+        self.segments.len() - 1
+    }
+
     /// The same without any change.
     pub fn forget_changes(&mut self) {
         self.segments.truncate(1);
@@ -225,8 +230,7 @@ impl BatchPlan {
 
     /// The batches of an epoch.
     pub fn batches(&self, epoch: u64) -> u64 {
-        let last = self.segments_of(epoch).pop();
-        last.map_or(0, |segment| segment.batches.end)
+        (self.segments_of(epoch).pop()).map_or(0, |last| last.batches.end)
     }
 
     /// The batches of the optimizer step that a batch belongs to. The last group of an epoch may be shorter, and is a
@@ -244,10 +248,8 @@ impl BatchPlan {
     /// The examples of each of these batches of an epoch.
     pub fn sizes(&self, epoch: u64, batches: Range<u64>) -> Vec<usize> {
         let segments = self.segments_of(epoch);
-        let size = |batch: u64| {
-            let segment = segments.iter().find(|it| it.batches.contains(&batch))?;
-            Some(segment.size(batch))
-        };
+        let of = |batch: &u64| segments.iter().find(|it| it.batches.contains(batch));
+        let size = |batch: u64| of(&batch).map(|it| it.size(batch));
         batches.filter_map(size).collect()
     }
 
@@ -390,8 +392,8 @@ impl BatchPlan {
         let mut next = last.clone();
         next.begin = from;
         let mut segments = self.segments_of(epoch).into_iter();
-        let segment = segments.find(|it| it.batches.contains(&batch));
-        let segment = segment.expect("it is one of the batches");
+        let of_batch = |it: &EpochSegment<'_>| it.batches.contains(&batch);
+        let segment = segments.find(of_batch).expect("it is one of the batches");
         let made = (batch - segment.batches.start) as usize;
         let passed = made.saturating_mul(segment.plan.batch_size);
         next.left = segment.examples - passed.min(segment.examples);

@@ -22,6 +22,14 @@ impl RunState<'_> {
     pub fn drive(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
         self.tell(lease.step.counters);
         self.observer.fit_started(&self.started);
+        self.drive_on(lease, goal)
+    }
+
+    /// The same within a call of which listeners have heard.
+    ///
+    /// # Errors
+    /// As [`Self::drive`].
+    pub fn drive_on(&mut self, lease: &mut Lease<'_>, goal: Goal) -> Result<Pause> {
         let state = &mut **lease;
         state.step.takes_workers(&*state.files)?;
         if self.phase == Phase::Fresh {
@@ -39,6 +47,7 @@ impl RunState<'_> {
                 made: 0,
                 pause: None,
                 is_updating: false,
+                batch_changes: 0,
             },
         };
         drive
@@ -58,7 +67,7 @@ impl RunState<'_> {
     }
 
     /// Brings what listeners hear at the begin of a call up to date: the sizes that hold now.
-    fn tell(&mut self, counters: Counters) {
+    pub(crate) fn tell(&mut self, counters: Counters) {
         let epoch = self.progress.epoch;
         let planned = match self.edits.iter().any(Dated::changes_batches) {
             true => counters.and(&self.rest(self.next_batch())),

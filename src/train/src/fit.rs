@@ -336,6 +336,7 @@ fn started(state: &ModelState, plan: &FitPlan<'_>, ready: &Ready, run: u64) -> F
         planned: shape.counters(plan.epochs - plan.initial_epoch),
         counters: state.step.counters,
         is_piece: false,
+        is_quiet: !plan.verbose,
         compiles_for: compiled_for(state.step.replicas.computing()),
     }
 }

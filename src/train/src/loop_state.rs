@@ -12,6 +12,7 @@ use crate::batch_plan::BatchPosition;
 use crate::lease::Lease;
 use crate::progress::Execution;
 use crate::run_state::RunState;
+use stratoscope_arguments::context::requests::Request;
 use stratoscope_report::counters::Shape;
 use stratoscope_report::history::ExecutionRecord;
 use stratoscope_report::stop::{Hit, StopReason};
@@ -45,6 +46,19 @@ pub enum Pause {
     Breakpoint(Box<Hit>),
     /// There are no more steps.
     Complete,
+    /// A request wants the run to be turned back, and to go on from there.
+    TurnBack(Box<TurnBack>),
+}
+
+/// What a request wants that turns back a run which trains. The crate `run` does it, which has the snapshots then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnBack {
+    /// The number of the request, for its answer.
+    pub number: u64,
+    /// The request.
+    pub request: Request,
+    /// The optimizer steps that the run has made afterwards.
+    pub step: u64,
 }
 
 impl Goal {
@@ -67,6 +81,8 @@ impl Pause {
             Self::Interrupted => StopReason::Interrupted,
             Self::Breakpoint(hit) => StopReason::Breakpoint(hit.clone()),
             Self::Complete => StopReason::Complete,
+            // The run goes on: no stop is reported.
+            Self::TurnBack(_) => StopReason::Interrupted,
         }
     }
 }
@@ -85,6 +101,8 @@ pub(crate) struct LoopState<'r, 'm, 'a> {
     pub pause: Option<Pause>,
     /// The weights are being changed: what fails now cannot be tried again.
     pub is_updating: bool,
+    /// The changes of the batches that are in those which the loop makes.
+    pub batch_changes: usize,
 }
 
 impl LoopState<'_, '_, '_> {
@@ -99,6 +117,11 @@ impl LoopState<'_, '_, '_> {
     /// Whether no other execution of the epoch follows: a pause has come, or a callback has ended the epoch.
     pub(crate) fn is_leaving(&self) -> bool {
         self.pause.is_some() || self.run.progress.stops
+    }
+
+    /// Whether the batches that the loop makes are not those of the plan any more: a request has changed them.
+    pub(crate) fn is_replanned(&self) -> bool {
+        self.run.batch_plan.changes() != self.batch_changes
     }
 
     /// Whether the last batch of the epoch is done.
@@ -136,11 +159,14 @@ impl LoopState<'_, '_, '_> {
         }
     }
 
-    /// Whether a pause leaves the execution open, to go on with the run. `fit!` cannot know whether it goes on: its execution
-    /// ends early, and counts as what it was.
+    /// Whether the execution is left open, to go on with the run after a pause or with other batches. After a pause `fit!`
+    /// cannot know whether it goes on: its execution ends early, and counts as what it was.
     pub(crate) fn leaves_execution_open(&self, end: u64) -> bool {
-        let stays_open = self.run.pauses_between_steps && self.run.progress.batch < end;
-        self.pause.is_some() && stays_open
+        let goes_on = match self.pause {
+            Some(_) => self.run.pauses_between_steps,
+            None => self.is_replanned(),
+        };
+        goes_on && self.run.progress.batch < end
     }
 
     /// The batches that make an optimizer step together with this one.

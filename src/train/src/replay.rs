@@ -20,7 +20,7 @@ impl RunState<'static> {
     ) -> thread::Result<T> {
         let mut aside = std::mem::take(&mut self.hooks);
         self.hooks.snapshots = std::mem::take(&mut aside.snapshots);
-        let silent = RunContext::current().observer_of_a_run(false);
+        let silent = RunContext::nobody();
         let observer = std::mem::replace(&mut self.observer, silent);
         let phase = std::mem::replace(&mut self.phase, Phase::Going);
         self.is_replayed = true;

@@ -60,17 +60,34 @@ impl Drive<'_, '_, '_> {
         Ok(Pause::Complete)
     }
 
-    /// The batches of the epoch that are left: all, or those after a pause.
+    /// The batches of the epoch that are left: all, or those after a pause. Between two steps a request can change them.
     fn batches(&mut self) -> Result<()> {
-        let (mut executions, mut batches) = (self.at.executions_left(), self.at.batches_left()?);
-        while !self.at.is_leaving()
-            && let Some(execution) = executions.next()
-        {
-            self.execution(execution, &mut batches)?;
+        self.tell(|hook, at| hook.batches_begin(at))?;
+        while !self.at.is_leaving() {
+            self.at.batch_changes = self.at.run.batch_plan.changes();
+            self.planned_batches()?;
+            if !self.at.is_replanned() {
+                break;
+            }
+        }
+        if !self.at.is_leaving() && self.at.run.progress.execution.is_some() {
+            // The batches were changed within it, and none of the epoch is left.
+            self.end_execution()?;
         }
         if self.at.run.progress.stops {
             // A callback has ended the epoch within a group of micro-batches: they count, and make no step.
             self.tell(|hook, at| hook.step_made(at))?;
+        }
+        Ok(())
+    }
+
+    /// The batches of the epoch that are left, as they are planned now.
+    fn planned_batches(&mut self) -> Result<()> {
+        let (mut executions, mut batches) = (self.at.executions_left(), self.at.batches_left()?);
+        while !(self.at.is_leaving() || self.at.is_replanned())
+            && let Some(execution) = executions.next()
+        {
+            self.execution(execution, &mut batches)?;
         }
         Ok(())
     }
@@ -84,7 +101,7 @@ impl Drive<'_, '_, '_> {
                 break;
             };
             self.batch(index, &batch, index + 1 == range.end)?;
-            if self.at.pause.is_some() {
+            if self.at.pause.is_some() || self.at.is_replanned() {
                 break;
             }
         }

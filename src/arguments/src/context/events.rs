@@ -19,6 +19,9 @@ pub trait Observer: Send + Sync {
     /// The data is ready, the first step comes next.
     fn fit_started(&self, _event: &FitStarted) {}
 
+    /// The batches to come were changed while the run trains: what it will do from here on.
+    fn replanned(&self, _event: &FitStarted) {}
+
     /// A batch is over, within an execution or at its end. Reported several times a second, not for every
     /// batch.
     fn advanced(&self, _event: &Advanced) {}
@@ -132,6 +135,8 @@ pub struct FitStarted {
     pub counters: Counters,
     /// A call of a run of `start!` begins, one of several: it may be over at once.
     pub is_piece: bool,
+    /// It shows nothing (`verbose = false`).
+    pub is_quiet: bool,
     /// The GPUs for which the first step compiles and tunes kernels: `wgpu:0`.
     pub compiles_for: Vec<String>,
 }

@@ -30,6 +30,7 @@ use stratoscope_diagnostics::policy::Policy as WarningPolicy;
 use events::{Nobody, Observer};
 use ledger::AliveModels;
 use mixed_precision::Policy;
+use quiet::Quiet;
 use stratoscope_report::held::Look;
 
 pub mod alert;
@@ -37,6 +38,7 @@ pub mod events;
 pub mod interrupt;
 pub mod ledger;
 pub mod mixed_precision;
+mod quiet;
 pub mod requests;
 pub mod warnings;
 
@@ -113,12 +115,18 @@ impl RunContext {
         Arc::clone(&lock(&self.0.observer))
     }
 
-    /// The observer of a run: nobody where it is to be silent. Warnings go to [`Self::observer`] all the same.
+    /// The observer of a run. One that is not verbose is shown nowhere, but others can steer it. Warnings go to
+    /// [`Self::observer`] all the same.
     pub fn observer_of_a_run(&self, verbose: bool) -> Arc<dyn Observer> {
         match verbose {
             true => self.observer(),
-            false => Arc::new(Nobody),
+            false => Arc::new(Quiet(self.observer())),
         }
+    }
+
+    /// The observer of steps of which nobody hears, because they are made once more.
+    pub fn nobody() -> Arc<dyn Observer> {
+        Arc::new(Nobody)
     }
 
     /// A number by which the runs of this context are distinguished.

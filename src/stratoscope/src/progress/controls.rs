@@ -64,13 +64,22 @@ fn with<T>(run: u64, change: impl FnOnce(&mut Going) -> T) -> Option<T> {
 /// A run begins, or a call of a run of `start!`.
 pub(super) fn begin(event: &FitStarted) {
     let mut going = Going::new(event.run);
-    going.planned = json!({
-        "epochs": event.epochs, "batches_per_epoch": event.batches_per_epoch, "batch_size": event.batch_size,
-        "optimizer_steps": event.planned.optimizer_steps, "examples": event.examples, "devices": event.devices,
-    });
+    going.planned = planned(event);
     // A call that has panicked has not ended its run.
     close(event.run);
     runs().push(going);
+}
+
+/// The batches of a run were changed while it trains.
+pub(super) fn replanned(event: &FitStarted) {
+    with(event.run, |going| going.planned = planned(event));
+}
+
+fn planned(event: &FitStarted) -> Value {
+    json!({
+        "epochs": event.epochs, "batches_per_epoch": event.batches_per_epoch, "batch_size": event.batch_size,
+        "optimizer_steps": event.planned.optimizer_steps, "examples": event.examples, "devices": event.devices,
+    })
 }
 
 /// A cell begins: the runs of the one before are over, also one that has panicked.

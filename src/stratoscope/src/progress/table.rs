@@ -397,6 +397,7 @@ mod tests {
                 planned,
                 counters: Counters::default(),
                 is_piece: false,
+                is_quiet: false,
                 compiles_for: Vec::new(),
             },
             display_id: String::new(),

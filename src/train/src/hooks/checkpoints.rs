@@ -58,7 +58,7 @@ impl Hook for KeptCheckpoints {
     /// A checkpoint that is due is written now, since the next call may never come; an interrupt does not wait for one.
     fn call_ends(&mut self, at: At<'_, '_, '_, '_>, pause: &Pause) -> Result<()> {
         match pause {
-            Pause::Interrupted => Ok(()),
+            Pause::Interrupted | Pause::TurnBack(_) => Ok(()),
             Pause::Reached | Pause::Breakpoint(_) => self.write_if_due(at.run, at.lease),
             // All epochs are over; the weights are not yet those that the run leaves.
             Pause::Complete => {

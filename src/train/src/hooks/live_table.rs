@@ -10,12 +10,15 @@ use stratoscope_diagnostics::Result;
 use super::pace::Pace;
 use super::{At, EpochOver, Hook};
 use crate::edits::{Change, Dated};
-use crate::loop_state::{LoopState, Pause};
+use crate::loop_state::{LoopState, Pause, TurnBack};
 use crate::requests::{Done, Move};
+use crate::run_state::RunState;
 use stratoscope_arguments::context::events::{Advanced, EpochEnded, ExecutionEnded, RunCommand};
 use stratoscope_arguments::context::interrupt;
 use stratoscope_arguments::context::requests::{Refusal, Request};
+use stratoscope_report::counters::Counters;
 use stratoscope_report::history::ExecutionRecord;
+use stratoscope_step::StepState;
 use stratoscope_step::evaluation::measured;
 
 /// How often a paused run looks for the next command.
@@ -42,6 +45,8 @@ pub struct LiveTable {
     quiet_until: Option<Instant>,
     /// Paused with its button.
     is_paused: bool,
+    /// It is turned back while it is paused: it waits where it stands then.
+    waits_again: bool,
 }
 
 impl Hook for LiveTable {
@@ -49,8 +54,17 @@ impl Hook for LiveTable {
         let pace = std::mem::take(&mut self.pace);
         *self = Self {
             pace,
+            is_paused: self.waits_again,
+            waits_again: self.waits_again,
             ..Self::default()
         };
+    }
+
+    fn batches_begin(&mut self, at: At<'_, '_, '_, '_>) -> Result<()> {
+        if std::mem::take(&mut self.waits_again) {
+            self.obey(at);
+        }
+        Ok(())
     }
 
     fn epoch_begins(&mut self, _: At<'_, '_, '_, '_>) -> Result<()> {
@@ -122,6 +136,8 @@ impl LiveTable {
                 Some(RunCommand::Request { number, request }) => {
                     match self.request(at, number, &request) {
                         Some(command) => Some(command),
+                        // It is turned back, and leaves the loop.
+                        None if at.pause.is_some() => return,
                         None => continue,
                     }
                 }
@@ -153,17 +169,31 @@ impl LiveTable {
         }
     }
 
-    /// Does what a request asks, and answers it. Returns the command that it means, if it moves the run.
+    /// Does what a request asks, and answers it. Returns the command that it means, if it moves the run. A request that turns
+    /// the run back is answered when that is done.
     fn request(
-        &self,
+        &mut self,
         at: &mut LoopState<'_, '_, '_>,
         number: u64,
         request: &Request,
     ) -> Option<RunCommand> {
         let observer = Arc::clone(&at.run.observer);
+        let changes = at.run.batch_plan.changes();
         let to = match at.run.requested(at.lease, request) {
             Done::Answered(answer) => {
+                if at.run.batch_plan.changes() != changes {
+                    self.replanned(at);
+                }
                 observer.answered(number, &answer);
+                return None;
+            }
+            Done::TurnsBack(step) => {
+                self.waits_again = self.is_paused;
+                at.pause = Some(Pause::TurnBack(Box::new(TurnBack {
+                    number,
+                    request: request.clone(),
+                    step,
+                })));
                 return None;
             }
             Done::Moves(to) => to,
@@ -182,6 +212,14 @@ impl LiveTable {
         let answer = at.run.recorded(at.lease, request, outcome);
         observer.answered(number, &answer);
         is_possible.then_some(command)
+    }
+
+    /// The batches to come are others: they have another pace, and the table another end.
+    fn replanned(&mut self, at: &mut LoopState<'_, '_, '_>) {
+        self.pace = Pace::default();
+        let counters = counters(at.run, &at.lease.step);
+        at.run.tell(counters);
+        at.run.observer.replanned(&at.run.started);
     }
 
     /// Reports also soon after a report that took long: no later one corrects what a paused run shows.
@@ -206,14 +244,6 @@ impl LiveTable {
         let left = run.rest(run.next_batch()).batches;
         let running = progress.execution.as_ref();
         let rate = running.and_then(|execution| execution.learning_rate);
-        let mut counters = step.counters;
-        // A run that is paused after the last batch of an execution has not ended it yet.
-        let of_execution = run.shape.steps_per_execution;
-        let is_whole =
-            progress.batch.is_multiple_of(of_execution) || progress.batch == run.batches_of_epoch();
-        if is_whole && running.is_some_and(|execution| execution.batches > 0) {
-            counters.executions += 1;
-        }
         run.observer.advanced(&Advanced {
             run: run.number,
             epoch: progress.epoch,
@@ -223,7 +253,7 @@ impl LiveTable {
             epoch_metrics: measured(&run.settings.compiled.metrics, &tallies.read()),
             learning_rate: rate.unwrap_or(progress.last_rate),
             rate_changes: run.edits.iter().filter_map(Dated::of_the_rate).collect(),
-            counters,
+            counters: counters(run, step),
             sequences_per_second: self.pace.speed(run.batch_plan.batch_size()),
             seconds_left: self.pace.seconds_for(left),
             workers: step.workers_now(),
@@ -231,4 +261,18 @@ impl LiveTable {
         let took = begun.elapsed();
         self.quiet_until = (took > LONG_REPORT).then(|| begun + took * PAUSE_AFTER_LONG_REPORT);
     }
+}
+
+/// What a run has counted. One that is paused after the last batch of an execution has not ended it yet.
+fn counters(run: &RunState<'_>, step: &StepState) -> Counters {
+    let progress = &run.progress;
+    let of_execution = run.shape.steps_per_execution;
+    let is_whole =
+        progress.batch.is_multiple_of(of_execution) || progress.batch == run.batches_of_epoch();
+    let running = progress.execution.as_ref();
+    let mut counters = step.counters;
+    if is_whole && running.is_some_and(|execution| execution.batches > 0) {
+        counters.executions += 1;
+    }
+    counters
 }

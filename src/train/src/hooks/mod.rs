@@ -86,6 +86,11 @@ pub(crate) trait Hook {
         Ok(())
     }
 
+    /// Batches are going to be made: at the begin of an epoch, and after a pause within it.
+    fn batches_begin(&mut self, _at: At<'_, '_, '_, '_>) -> Result<()> {
+        Ok(())
+    }
+
     /// The run stands before an optimizer step: all that follows the one before is over.
     fn before_step(&mut self, _at: At<'_, '_, '_, '_>) -> Result<()> {
         Ok(())

@@ -6,9 +6,12 @@ use serde_json::{Map, Value, json};
 use stratoscope_diagnostics::Result;
 
 use super::arguments::{Argument, Given, Kind};
+use crate::batch_changes::{accumulation_change, batch_size_change, drop_change};
 use crate::edits::{Change, clipping_change, pin, rate_change, scale, skip_change};
 use crate::regularization::{decay_change, dropout_change};
 use crate::run_state::RunState;
+use crate::state::ModelState;
+use stratoscope_arguments::count::{Count, IntoCount};
 use stratoscope_optim::Clipping;
 
 /// An action.
@@ -28,13 +31,15 @@ pub enum Effect {
     /// Shows where the run is, and its settings. It is not recorded.
     Report,
     /// A change, before the next step of a run that trains or stands.
-    Change(fn(&Given<'_>, &RunState<'_>) -> Result<Change>),
+    Change(fn(&Given<'_>, &RunState<'_>, &ModelState) -> Result<Change>),
     /// Moves a run that trains, as its buttons do.
     Move(Move),
     /// A call of a run that stands, as a cell makes it. Returns what it says.
     Call(fn(&dyn Standing, &Given<'_>) -> Result<Value>),
     /// The first for a run that trains, the second for one that stands.
     Either(Move, fn(&dyn Standing, &Given<'_>) -> Result<Value>),
+    /// Turns a run of `start!` back: one that trains leaves its loop for that, one that stands does it by this call.
+    Rewind(fn(&dyn Standing, &Given<'_>) -> Result<Value>),
 }
 
 /// A run of `start!` that stands between two cells, as requests drive it. Each call is the method of `Run` with its name, and
@@ -45,9 +50,6 @@ pub trait Standing {
     fn epoch(&self) -> Result<Value>;
     fn finish(&self) -> Result<Value>;
     fn rewind(&self, step: u64) -> Result<Value>;
-    fn drop_examples(&self, rows: &[u64]) -> Result<Value>;
-    fn set_batch_size(&self, examples: u64) -> Result<Value>;
-    fn set_accumulation(&self, batches: u64) -> Result<Value>;
 }
 
 /// What moves a run that trains.
@@ -141,20 +143,20 @@ pub(crate) const ACTIONS: [Action; 19] = [
             Kind::Whole(0, MAX_COUNT),
             "the optimizer steps that it has made afterwards",
         )],
-        does: "turns the run back",
-        effect: Effect::Call(|run, given| run.rewind(given.whole("step").unwrap_or(0))),
+        does: "takes a run of `start!` back to a step; one that trains then goes on to the end of its call",
+        effect: Effect::Rewind(|run, given| run.rewind(given.whole("step").unwrap_or(0))),
     },
     Action {
         name: "set_learning_rate",
         arguments: &[RATE],
         does: "sets the learning rate",
-        effect: Effect::Change(|given, _| rate_change(pin(given.number("rate")))),
+        effect: Effect::Change(|given, _, _| rate_change(pin(given.number("rate")))),
     },
     Action {
         name: "scale_learning_rate",
         arguments: &[FACTOR],
         does: "multiplies the learning rate",
-        effect: Effect::Change(|given, _| rate_change(scale(given.number("factor")))),
+        effect: Effect::Change(|given, _, _| rate_change(scale(given.number("factor")))),
     },
     Action {
         name: "set_clipping",
@@ -163,7 +165,7 @@ pub(crate) const ACTIONS: [Action; 19] = [
             Argument::new("limit", Kind::Positive, "the limit; not for `none`").optional(),
         ],
         does: "sets how gradients are clipped",
-        effect: Effect::Change(|given, _| {
+        effect: Effect::Change(|given, _, _| {
             let limit = given.number("limit");
             clipping_change(match given.text("kind") {
                 "clipnorm" => Clipping::PerTensor(limit),
@@ -181,25 +183,25 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "the rate of every dropout",
         )],
         does: "sets dropout",
-        effect: Effect::Change(|given, _| dropout_change(given.number("rate"))),
+        effect: Effect::Change(|given, _, _| dropout_change(given.number("rate"))),
     },
     Action {
         name: "set_weight_decay",
         arguments: &[Argument::new("decay", Kind::Number, "the decay")],
         does: "sets the weight decay of an optimizer that has one",
-        effect: Effect::Change(|given, run| decay_change(run, given.number("decay"))),
+        effect: Effect::Change(|given, run, _| decay_change(run, given.number("decay"))),
     },
     Action {
         name: "skip_batch",
         arguments: &[],
         does: "leaves out the batch of the next step",
-        effect: Effect::Change(|_, run| skip_change(run)),
+        effect: Effect::Change(|_, run, _| skip_change(run)),
     },
     Action {
         name: "freeze",
         arguments: &[PREFIX],
         does: "does not train these variables any more",
-        effect: Effect::Change(|given, _| {
+        effect: Effect::Change(|given, _, _| {
             Ok(Change::Train(given.text("prefix").to_owned(), false))
         }),
     },
@@ -207,7 +209,9 @@ pub(crate) const ACTIONS: [Action; 19] = [
         name: "unfreeze",
         arguments: &[PREFIX],
         does: "trains these variables again",
-        effect: Effect::Change(|given, _| Ok(Change::Train(given.text("prefix").to_owned(), true))),
+        effect: Effect::Change(|given, _, _| {
+            Ok(Change::Train(given.text("prefix").to_owned(), true))
+        }),
     },
     Action {
         name: "drop_examples",
@@ -217,7 +221,12 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "indices in the training data",
         )],
         does: "leaves these examples out from now on",
-        effect: Effect::Call(|run, given| run.drop_examples(&given.rows("rows"))),
+        effect: Effect::Change(|given, run, state| {
+            let rows: Vec<Count> = (given.rows("rows").into_iter())
+                .map(IntoCount::into_count)
+                .collect();
+            drop_change(state, run, &rows)
+        }),
     },
     Action {
         name: "set_batch_size",
@@ -227,7 +236,9 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "the examples of a batch",
         )],
         does: "sets the batch size",
-        effect: Effect::Call(|run, given| run.set_batch_size(given.whole("examples").unwrap_or(1))),
+        effect: Effect::Change(|given, run, state| {
+            batch_size_change(state, run, given.whole("examples").unwrap_or(1))
+        }),
     },
     Action {
         name: "set_accumulation",
@@ -237,8 +248,8 @@ pub(crate) const ACTIONS: [Action; 19] = [
             "the batches of an optimizer step",
         )],
         does: "sets how many batches make an optimizer step",
-        effect: Effect::Call(|run, given| {
-            run.set_accumulation(given.whole("batches").unwrap_or(1))
+        effect: Effect::Change(|given, run, state| {
+            accumulation_change(state, run, given.whole("batches").unwrap_or(1))
         }),
     },
 ];

@@ -24,8 +24,10 @@ const MAX_RECORDS: usize = 1000;
 pub enum Done {
     /// This answer.
     Answered(Answer),
-    /// It moves, and `RunState::moved` records that.
+    /// It moves; who moves it records that, with [`RunState::recorded`].
     Moves(Move),
+    /// It is turned back to the moment after this number of steps; who does it records that.
+    TurnsBack(u64),
 }
 
 /// The action that a request names, and its checked arguments.
@@ -52,6 +54,12 @@ impl RunState<'_> {
                 return Done::Answered(Answer { outcome });
             }
             Effect::Move(to) => return Done::Moves(*to),
+            // `fit!` keeps no snapshots.
+            Effect::Rewind(_) if !self.pauses_between_steps => Err(Refusal::new(
+                "not_now",
+                "a run of `fit!` has no snapshots to go back to; one of `start!` has them",
+            )),
+            Effect::Rewind(_) => return Done::TurnsBack(given.whole("step").unwrap_or(0)),
             Effect::Either(to, _) if given.whole("steps").unwrap_or(1) == 1 => {
                 return Done::Moves(*to);
             }
@@ -63,7 +71,7 @@ impl RunState<'_> {
                 "not_now",
                 "only a run of `start!` between two cells does this",
             )),
-            Effect::Change(change) => change(&given, self)
+            Effect::Change(change) => change(&given, self, state)
                 .and_then(|change| self.edit(state, change))
                 .map(|edit| Value::from(edit.what))
                 .map_err(Refusal::from),
