@@ -19,7 +19,7 @@ use super::exchange::{ExchangeMode, Exchanged, LocalSgdState};
 use super::finite::NonFinite;
 use super::forward::BatchOutputs;
 use super::loss_scale::LossScale;
-use super::timed::PassTimer;
+use super::timed::{DeviceWork, PassTimer, device_work};
 use super::workers::{Remote, Since};
 use stratoscope_arguments::Compiled;
 use stratoscope_arguments::class_weight::ClassWeights;
@@ -348,9 +348,13 @@ impl StepState {
     pub fn propose(&mut self, settings: &StepSettings, shares: &[usize]) -> Result<Proposed> {
         let loss = std::mem::take(&mut self.accumulated_loss).mean();
         // The mean gradient over all examples of the step; or each replica's own.
-        let exchanged = self.exchange(settings.exchange, shares)?;
-        let exchanged = settings.changed(self.replicas.structure(), exchanged);
-        let norm = exchanged.norm();
+        let timer = self.timer.clone();
+        let (exchanged, norm) = device_work(timer, DeviceWork::Exchange, || -> Result<_> {
+            let exchanged = self.exchange(settings.exchange, shares)?;
+            let exchanged = settings.changed(self.replicas.structure(), exchanged);
+            let norm = exchanged.norm();
+            Ok((exchanged, norm))
+        })?;
         if !norm.is_finite() && self.loss_scale.skips() {
             self.skip(settings.exchange);
             return Ok(Proposed::Skipped);
@@ -394,7 +398,9 @@ impl StepState {
             ExchangeMode::AllReduce => exchanged.gradients.first().map(GradientsParams::len),
             ExchangeMode::LocalSgd { .. } | ExchangeMode::Push => None,
         };
-        let (updates, changes) = self.apply(exchanged, rate, settings, wait)?;
+        let timer = self.timer.clone();
+        let update = || self.apply(exchanged, rate, settings, wait);
+        let (updates, changes) = device_work(timer, DeviceWork::Update, update)?;
         let are_all_measured = gradients == Some(changes.len());
         let are_finite = changes.iter().all(|(_, change)| change.is_finite());
         Ok(StepRecorded {

@@ -84,6 +84,9 @@ pub struct PhaseTime {
     pub seconds: f64,
     /// What most of it is; may be empty.
     pub detail: String,
+    /// Seconds of a step from the begin of the first to the end of the last operation that it starts on a GPU, by the clock of
+    /// the GPU; `None` if that is not measured. The GPU computes later than the host starts it, so that this may be longer.
+    pub device_seconds: Option<f64>,
 }
 
 /// A layer in the mean step: seconds are the mean over the replicas that have it, FLOPs and bytes the sum.
@@ -163,6 +166,12 @@ impl Profile {
         own.map(|it| it.seconds).sum()
     }
 
+    /// Seconds of all phases by the clock of the GPU; `None` if none was measured.
+    pub fn device_seconds(&self) -> Option<f64> {
+        let measured = self.phases.iter().filter_map(|it| it.device_seconds);
+        measured.reduce(|sum, seconds| sum + seconds)
+    }
+
     /// The layer of this name.
     pub fn layer(&self, name: &str) -> Option<&LayerTime> {
         self.layers.iter().find(|it| it.name == name)
@@ -213,6 +222,7 @@ mod tests {
             phase,
             seconds,
             detail: detail.to_owned(),
+            device_seconds: None,
         };
         let layer = |name: &str, forward, backward, flops, bytes| LayerTime {
             name: name.to_owned(),
@@ -301,6 +311,21 @@ mod tests {
         assert!(html.contains("data:image/svg+xml"), "{html}");
         assert!(html.contains("a&lt;b&gt;") && html.contains("callbacks &lt;i&gt;"));
         assert!(!html.contains("<b>a") && !html.contains("<script") && !html.contains("<i>"));
+    }
+
+    #[test]
+    fn the_time_of_a_device_is_a_column_where_it_was_measured() {
+        let mut profile = profile();
+        assert_eq!(profile.device_seconds(), None);
+        assert!(!profile.to_plain().contains("on the device"));
+        profile.phases[1].device_seconds = Some(0.015);
+        profile.phases[2].device_seconds = Some(0.03);
+        assert!((profile.device_seconds().expect("two phases") - 0.045).abs() < 1e-12);
+        let plain = profile.to_plain();
+        for part in ["phases: seconds, on the device", "15.0 ms", "45.0 ms", "–"] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+        assert!(profile.to_html().contains("on the device"));
     }
 
     #[test]

@@ -68,30 +68,36 @@ impl Profile {
         notes
     }
 
-    fn phase_rows(&self) -> Vec<[String; 4]> {
-        let row = |it: &super::PhaseTime| {
-            [
-                it.phase.words().to_owned(),
-                duration(it.seconds),
-                percent(it.seconds / self.seconds),
-                it.detail.clone(),
-            ]
-        };
-        let mut rows: Vec<_> = self.phases.iter().map(row).collect();
-        let sum: f64 = self.phases.iter().map(|it| it.seconds).sum();
-        rows.push([
-            "together".to_owned(),
-            duration(sum),
-            percent(sum / self.seconds),
-            String::new(),
-        ]);
-        rows
+    /// The columns of the phases; that of the device only where it was measured.
+    fn phase_head(&self) -> Vec<&'static str> {
+        let mut head = vec!["phase", "seconds", "share", "most of it"];
+        if self.device_seconds().is_some() {
+            head.insert(2, "on the device");
+        }
+        head
     }
 
-    fn layer_rows(&self) -> Vec<[String; 7]> {
+    fn phase_rows(&self) -> Vec<Vec<String>> {
+        let row = |name: &str, seconds: f64, device: Option<f64>, detail: &str| {
+            let (share, detail) = (percent(seconds / self.seconds), detail.to_owned());
+            let mut row = vec![name.to_owned(), duration(seconds), share, detail];
+            if self.device_seconds().is_some() {
+                row.insert(2, device.map_or_else(|| "–".to_owned(), duration));
+            }
+            row
+        };
+        let phases = self.phases.iter();
+        let phases =
+            phases.map(|it| row(it.phase.words(), it.seconds, it.device_seconds, &it.detail));
+        let sum: f64 = self.phases.iter().map(|it| it.seconds).sum();
+        let together = row("together", sum, self.device_seconds(), "");
+        phases.chain([together]).collect()
+    }
+
+    fn layer_rows(&self) -> Vec<Vec<String>> {
         let row = |it: &super::LayerTime| {
             let both = it.forward + it.backward;
-            [
+            vec![
                 it.name.clone(),
                 duration(it.forward),
                 duration(it.backward),
@@ -116,12 +122,7 @@ impl Profile {
             "<div style=\"font-size:13px;margin:4px 0\"><b>{}</b></div>",
             prose(&self.verdict.sentence)
         );
-        table(
-            &mut html,
-            &["phase", "seconds", "share", "most of it"],
-            &self.phase_rows(),
-            false,
-        );
+        table(&mut html, &self.phase_head(), &self.phase_rows(), false);
         let words = "where the time of a step goes: the step, its phases, the parts of the network";
         html += &picture(&flame::svg(self), words);
         if !self.layers.is_empty() {
@@ -142,20 +143,30 @@ impl Profile {
     /// As text.
     pub fn to_plain(&self) -> String {
         let mut plain = format!("{}\n{}\n", self.title(), self.verdict.sentence);
-        for [name, seconds, share, detail] in self.phase_rows() {
-            let detail = match detail.is_empty() {
-                true => detail,
-                false => format!("  {detail}"),
+        if self.device_seconds().is_some() {
+            plain += "phases: seconds, on the device, share, most of it\n";
+        }
+        for row in self.phase_rows() {
+            let [name, numbers @ .., detail] = &row[..] else {
+                continue;
             };
             // Writing to a string cannot fail.
-            let _ = writeln!(plain, "  {name:<22} {seconds:>8} {share:>7}{detail}");
+            let _ = write!(plain, "  {name:<22}");
+            for number in numbers {
+                let _ = write!(plain, " {number:>8}");
+            }
+            let gap = if detail.is_empty() { "" } else { "  " };
+            let _ = writeln!(plain, "{gap}{detail}");
         }
         plain += "where the time goes:\n";
         plain += &flame::plain(self);
         if !self.layers.is_empty() {
             plain += "layers: forward, backward, share, FLOPs, FLOP/s, bytes moved\n";
         }
-        for [name, forward, backward, share, flops, speed, moved] in self.layer_rows() {
+        for row in self.layer_rows() {
+            let [name, forward, backward, share, flops, speed, moved] = &row[..] else {
+                continue;
+            };
             let _ = writeln!(
                 plain,
                 "  {name:<26} {forward:>8} {backward:>8} {share:>7} {flops:>11} {speed:>13} {moved:>9}"
@@ -169,7 +180,7 @@ impl Profile {
     }
 }
 
-fn table<const N: usize>(html: &mut String, head: &[&str; N], rows: &[[String; N]], is_code: bool) {
+fn table(html: &mut String, head: &[&str], rows: &[Vec<String>], is_code: bool) {
     *html += &(data_table(DATA_TABLE_STYLE) + "<thead><tr>");
     for name in head {
         // Writing to a string cannot fail.

@@ -17,7 +17,7 @@ use std::time::Instant;
 use stratoscope_diagnostics::rules::NothingToProfile;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
-use stratoscope_strategy::BackendKind;
+use stratoscope_strategy::{BackendKind, LogicalDevice};
 
 use crate::handle::Run;
 use stratoscope_arguments::count::IntoCount;
@@ -25,7 +25,7 @@ use stratoscope_report::profile::{
     Frame, LayerTime, Measured, Profile, ReplicaTime, Roofline, Stages, StepPhase, verdict,
 };
 use stratoscope_report::stop::{Stop, StopReason};
-use stratoscope_step::timed::{PassTimer, TimedPass};
+use stratoscope_step::timed::{DeviceSpan, PassTimer, TimedPass};
 use stratoscope_train::hooks::{SharedSpans, Spans, StepClock};
 use stratoscope_train::loop_state::Goal;
 use stratoscope_train::state::ModelState;
@@ -56,15 +56,16 @@ impl Run {
     /// that is to what the machine reaches, what limits the run, and what to change. If there are several, the first is not counted: it
     /// waits for the first batch. The steps have the bits that they have without a profile, and count as steps of the run.
     ///
-    /// On a GPU the times are those of the host: it starts the operations, and waits for them where it reads the loss.
+    /// On a GPU the times are those of the host: it starts the operations, and waits for them where it reads the loss. Beside them is
+    /// what the clock of the GPU says of each phase.
     ///
     /// # Errors
     /// SC0740 for no steps, for a run without steps left, and where the first step is not made because of a breakpoint or an interrupt;
     /// else as [`Self::step`].
     pub fn profile(&self, steps: impl IntoCount) -> Result<Profile> {
         let steps = steps.into_count().at_least(0, "profile", "steps")?;
-        let (spans, timer) = (SharedSpans::default(), Arc::new(PassTimer::default()));
-        let before = self.with("profile", |lease, run| {
+        let spans = SharedSpans::default();
+        let (before, timer) = self.with("profile", |lease, run| {
             if steps == 0 || run.is_complete() {
                 let reason = match steps {
                     0 => "no steps are asked for".to_owned(),
@@ -75,9 +76,10 @@ impl Run {
             let moved = lease.step.replicas.collectives().totals().moved_bytes;
             // Before the steps, so that it does not lie between them.
             roofline::roofline(&lease.step.replicas.computing()[0]);
+            let timer = Arc::new(PassTimer::of_devices(timed_devices(lease).to_vec()));
             lease.step.timer = Some(Arc::clone(&timer));
             run.hooks.clock = StepClock::of(&spans);
-            Ok(moved)
+            Ok((moved, timer))
         })?;
         let measuring = Measuring(self);
         let stop = self.advance(Goal::Steps(steps))?;
@@ -97,6 +99,7 @@ impl Run {
             let measured = Recorded {
                 spans,
                 passes: timer.take(),
+                device_work: timer.take_device_work(),
                 timeline,
                 facts,
             };
@@ -138,11 +141,7 @@ impl Facts {
     fn of(state: &ModelState, moved: u64) -> Self {
         let replicas = &state.step.replicas;
         let devices = replicas.computing();
-        // A replica whose layers are in slices is timed as one.
-        let timed = match replicas.stages() {
-            Some(_) => devices,
-            None => replicas.devices(),
-        };
+        let timed = timed_devices(state);
         let weights = replicas.records().iter().map(|record| Weight {
             name: record.name.clone(),
             shape: record.shape.clone(),
@@ -172,6 +171,15 @@ impl Facts {
     }
 }
 
+/// Where each replica computes, or each stage of a pipeline. A replica whose layers are in slices is timed as one.
+fn timed_devices(state: &ModelState) -> &[LogicalDevice] {
+    let replicas = &state.step.replicas;
+    match replicas.stages() {
+        Some(_) => replicas.computing(),
+        None => replicas.devices(),
+    }
+}
+
 /// Bytes that an update moves for a weight: it reads weight, gradient and two moments, and writes weight and moments, as Adam does.
 const UPDATE_BYTES: f64 = 7.0 * 4.0;
 
@@ -179,6 +187,8 @@ const UPDATE_BYTES: f64 = 7.0 * 4.0;
 struct Recorded {
     spans: Spans,
     passes: Vec<TimedPass>,
+    /// What the clocks of the devices say.
+    device_work: Vec<DeviceSpan>,
     timeline: Timeline,
     facts: Facts,
 }
@@ -195,7 +205,9 @@ impl Recorded {
         let in_time = |begun: Instant| (begin..end).contains(&begun);
         let passes: Vec<&TimedPass> = self.passes.iter().filter(|it| in_time(it.begun)).collect();
         let replicas = self.replicas(&passes, count);
-        let phases = timeline::phases(&self.spans, &passes, (begin, end), self.facts.place);
+        let mut phases = timeline::phases(&self.spans, &passes, (begin, end), self.facts.place);
+        let devices = self.facts.devices.len();
+        timeline::add_device_work(&mut phases, &self.device_work, (begin, end), devices);
         let mut parts = PartTimes::default();
         passes.iter().for_each(|pass| parts.pass(pass));
         // Parts are means over the replicas, which compute at the same time. A stage has parts that no other has.
@@ -221,6 +233,7 @@ impl Recorded {
                 .into_iter()
                 .map(|mut phase| {
                     phase.seconds /= count;
+                    phase.device_seconds = phase.device_seconds.map(|it| it / count);
                     phase
                 })
                 .collect(),
@@ -365,9 +378,13 @@ impl Recorded {
             notes.push("the seconds of layers are means over the replicas".to_owned());
         }
         if self.facts.place.on_gpu {
-            notes.push(
-                "on a GPU, times are those of the host: it starts operations, and waits where it reads the loss".to_owned(),
-            );
+            let host = "on a GPU, seconds are those of the host: it starts operations, and waits where it reads the loss";
+            notes.push(match self.device_work.is_empty() {
+                true => format!("{host}. The clock of the device cannot be read here"),
+                false => format!(
+                    "{host}. On the device a phase lasts from the begin of its first to the end of its last operation"
+                ),
+            });
         }
         if self.facts.place.by_workers {
             notes.push("worker processes compute the passes: layers are not known here".to_owned());

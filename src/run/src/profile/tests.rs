@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use stratoscope_bert::taps::Moment;
 
 use super::*;
-use stratoscope_report::profile::Limit;
+use stratoscope_report::profile::{Limit, PhaseTime};
 use stratoscope_report::run_report::Position;
-use stratoscope_step::timed::{PassSize, Stamp};
+use stratoscope_step::timed::{DeviceWork, PassSize, STAGES, Stamp};
 use stratoscope_train::hooks::{Activity, Span};
 
 /// The one layer: a matrix of 1000 × 1000.
@@ -148,6 +148,7 @@ fn profile(step: &Step) -> Profile {
         timeline: Timeline::of(&spans).expect("three steps"),
         spans,
         passes: planted.passes,
+        device_work: Vec::new(),
         facts,
     };
     let position = Position {
@@ -160,6 +161,42 @@ fn profile(step: &Step) -> Profile {
         learning_rate: 0.1,
     };
     recorded.profile(&Stop::new(StopReason::Reached, position, []))
+}
+
+/// Those of replicas are means, and what was begun later is no part of the measured steps.
+#[test]
+fn the_seconds_of_devices_are_those_of_their_phases() {
+    let begin = Instant::now();
+    let phase = |phase| PhaseTime {
+        phase,
+        seconds: 0.01,
+        detail: String::new(),
+        device_seconds: None,
+    };
+    let wanted = [StepPhase::Forward, StepPhase::Backward, StepPhase::Update];
+    let mut phases = wanted.map(phase);
+    let span = |work, at, seconds| DeviceSpan {
+        work,
+        begun: begin + milliseconds(at),
+        seconds,
+    };
+    let stage = |name: &str| {
+        let place = STAGES.iter().position(|it| *it == name);
+        DeviceWork::Stage(place.expect("a stage"))
+    };
+    let work = [
+        span(stage("forward"), 1, 0.2),
+        span(stage("forward"), 1, 0.4),
+        span(stage("loss"), 2, 0.1),
+        span(stage("backward"), 3, 0.6),
+        span(DeviceWork::Exchange, 4, 0.1),
+        span(stage("forward"), 200, 1.0),
+    ];
+    timeline::add_device_work(&mut phases, &work, (begin, begin + milliseconds(100)), 2);
+    let found = phases.map(|it| it.device_seconds);
+    let near = |found: Option<f64>, wanted: f64| (found.unwrap_or(-1.0) - wanted).abs() < 1e-12;
+    assert!(near(found[0], 0.35) && near(found[1], 0.3), "{found:?}");
+    assert_eq!(found[2], None);
 }
 
 #[track_caller]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stratoscope_bert::taps::Moment;
 
 use stratoscope_report::profile::{PhaseTime, StepPhase, TraceEvent};
-use stratoscope_step::timed::{STAGES, TimedPass};
+use stratoscope_step::timed::{DeviceSpan, DeviceWork, STAGES, TimedPass};
 use stratoscope_train::hooks::{Activity, Span, Spans};
 
 use super::layers::PartTimes;
@@ -119,9 +119,37 @@ pub(super) fn phases(
                 (StepPhase::Host, Some((what, _))) => what.to_owned(),
                 _ => String::new(),
             },
+            device_seconds: None,
         })
     };
     StepPhase::ALL.into_iter().filter_map(phase).collect()
+}
+
+/// Adds the seconds of devices to the phases in which they were started, between two times. `devices`: how many have passes.
+pub(super) fn add_device_work(
+    phases: &mut [PhaseTime],
+    work: &[DeviceSpan],
+    (begin, end): (Instant, Instant),
+    devices: usize,
+) {
+    for span in work.iter().filter(|it| (begin..end).contains(&it.begun)) {
+        let (wanted, share) = match span.work {
+            DeviceWork::Exchange => (StepPhase::Exchange, 1),
+            DeviceWork::Update => (StepPhase::Update, 1),
+            DeviceWork::Stage(stage) => {
+                let phase = match STAGES.get(stage) {
+                    Some(&"forward" | &"loss") => StepPhase::Forward,
+                    Some(&"backward" | &"accumulate") => StepPhase::Backward,
+                    Some(&"read") => StepPhase::Wait,
+                    _ => StepPhase::Stages,
+                };
+                (phase, devices.max(1))
+            }
+        };
+        if let Some(phase) = phases.iter_mut().find(|it| it.phase == wanted) {
+            *phase.device_seconds.get_or_insert_default() += span.seconds / share as f64;
+        }
+    }
 }
 
 /// The pass within a span that ends last.

@@ -10,6 +10,7 @@ mod processor;
 mod spec;
 pub(crate) mod start;
 pub mod table;
+mod window;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ use crate::problem;
 pub use self::choice::{Choice, ChosenBy, choose, default_device};
 pub use self::listed::{Devices, devices};
 pub use self::spec::{DeviceSpec, cpu, cuda, gpu, wgpu};
+pub use self::window::{DeviceTime, DeviceWindow};
 
 /// The backend that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
