@@ -86,6 +86,8 @@ COMMANDS = {
     ".venv/bin/python tests/bench/bench.py --memory":
         (".venv/bin/python tests/bench/bench.py --memory", "| tiny, 8 × 32 |"),
     ".venv/bin/python tests/bench/bench.py --runs": None,  # minutes
+    ".venv/bin/python tests/bench/bench.py --ask":
+        (".venv/bin/python tests/bench/bench.py --ask --repeats 1 --turns 1 --size 2x8", "| a step by `profile(1)` |"),
     ".venv/bin/python tests/bench/bench.py --meshes":
         (".venv/bin/python tests/bench/bench.py --meshes --repeats 1 --turns 1 --size 4x8", "| pipeline 2 × 4 |"),
     ".venv/bin/python tests/bench/bench.py --newcomer":

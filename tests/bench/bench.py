@@ -10,6 +10,7 @@
     .venv/bin/python tests/bench/bench.py --accuracy --torch  accuracy on unseen rows beside transformers, 5 seeds
     .venv/bin/python tests/bench/bench.py --memory         what a training step allocates, beside `memory_plan`
     .venv/bin/python tests/bench/bench.py --runs           what watching a run costs: alarms, snapshots, checkpoints
+    .venv/bin/python tests/bench/bench.py --ask            what questions to a run cost: what_if, influence, profile
     .venv/bin/python tests/bench/bench.py --debugger       what the debugger costs: cells while it is off, on, with a breakpoint
     .venv/bin/python tests/bench/bench.py --meshes         a step of ZeRO-1, -2, -3, of slices and of a pipeline beside mirrored
     .venv/bin/python tests/bench/bench.py --newcomer       three tasks of a new user: install, a pasted cell, an error
@@ -31,6 +32,7 @@ import subprocess
 import time
 
 import accuracy
+import asking
 import debugging
 import growth
 import newcomer
@@ -339,10 +341,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two small points a figure of --growth; 32 rows for --accuracy")
     parser.add_argument("--images", default=str(ROOT / "docs" / "images"), help="where --growth draws (default docs/images)")
     parser.add_argument("--runs", action="store_true", help="what alarms, snapshots and checkpoints of a run cost")
+    parser.add_argument("--ask", action="store_true", help="what what_if, influence and profile of a run cost")
     parser.add_argument("--debugger", action="store_true", help="what the debugger costs")
     parser.add_argument("--meshes", action="store_true", help="what ZeRO, slices and a pipeline cost beside mirrored training")
     parser.add_argument("--newcomer", action="store_true", help="how long three tasks of a new user take")
-    parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named; steps of --meshes (15)")
+    parser.add_argument("--turns", type=int, help="turns of --runs, 20 for a large model and 400 for a small one if none is named; steps of --meshes (15); turns of --ask (8)")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch, which is installed")
     parser.add_argument("--memory", nargs="*", metavar="FLAG", help="what a training step allocates; FLAGs such as `wgpu`")
     parser.add_argument("--device", default="cpu", help="where training runs: cpu, wgpu, wgpu:1, cuda:0 (default cpu)")
@@ -358,6 +361,9 @@ def main():
         return
     if args.meshes:
         measure_meshes(args.repeats, args.size or [(32, 20)], args.turns or 15)
+        return
+    if args.ask:
+        asking.measure(min(args.repeats, 3), args.size or [(16, 64)], args.turns or 8, "all-MiniLM-L6-v2")
         return
     if args.newcomer:
         newcomer.measure(args.repeats, lambda: Session("stratoscope"))
