@@ -19,6 +19,9 @@ PICTURE = re.compile(r"data:image/[^\"')]+")
 STRAGGLER = re.compile(r"(\n|<div[^>]*>)worker \d+ is the slowest: [^<\n]*(</div>)?")
 # When the stages of a pipeline computed: forward, backward, or not at all.
 TIMELINE = re.compile(r"^stage \d+  [FB·]+$", re.MULTILINE)
+# What limits a run and its phases, in a profile: they differ from machine to machine. Its layers follow, with rates.
+PROFILE = re.compile(r"(?<=profile: ).*?(?=layers: |>layer<|$)", re.DOTALL)
+RATE = re.compile(r"\b[kMGT]?(?=(FLOP|FLOP/s|B/s)\b)")
 # Checksums (six hexadecimal digits in a report, more in its JSON) and all other numbers with their units.
 CHECKSUM = re.compile(r"\b[0-9a-f]{6,64}\b")
 NUMBER = re.compile(r"\b\d+ (h|min) \d+ (min|s)\b|(?:(?:<|&lt;) ?)?[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?(B|[KMG]iB|[kMG]B|ms|µs|s|min)\b)?")
@@ -38,6 +41,7 @@ def without_numbers(text):
     """The text with every number, size, time, bar and folder replaced, and the space that aligned them."""
     text = PICTURE.sub("picture", STRAGGLER.sub("", text))
     text = TIMELINE.sub("timeline", text)
+    text = RATE.sub("", PROFILE.sub("limit and phases ", text))
     text = FOLDER.sub("", text)
     text = CHECKSUM.sub("0", text)
     text = NUMBER.sub("0", text)

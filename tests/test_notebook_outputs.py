@@ -72,6 +72,11 @@ def test_the_comparison_sees_what_changes_and_nothing_else():
     assert not list(notebook_outputs.differences(other, pipeline))
     fewer = json.loads(json.dumps(pipeline).replace("stage 1", "device 1"))
     assert list(notebook_outputs.differences(fewer, pipeline))
+    profile = "profile: 3 steps of 0.2 s\nMemory is the limit: …\n  forward  95 ms\nlayers: forward, FLOP/s\n  encoder  9 ms  1.2 GFLOP/s"
+    measured = {"cells": [cell | {"outputs": [output | {"data": {"text/plain": profile}}]}]}
+    slower = json.loads(json.dumps(measured).replace("Memory", "Dispatch").replace("1.2 GFLOP/s", "800 MFLOP/s"))
+    assert not list(notebook_outputs.differences(slower, measured))
+    assert list(notebook_outputs.differences(json.loads(json.dumps(measured).replace("encoder", "decoder")), measured))
     assert differs(text(table.replace("loss", "val loss")))
     assert differs(text(table + "\n    2  0.4  800.2  0.1 s"))
     assert differs(lambda other: other["outputs"].append(error))
