@@ -384,24 +384,3 @@ fn a_source_that_is_slow_is_the_verdict() {
     assert_eq!(profile.verdict.limit, Limit::Input, "{profile}");
     adds_up(&profile);
 }
-
-/// Beside that of the host. Mesa's software device has a clock, too.
-#[test]
-fn the_clock_of_the_device_is_read_on_gpu() {
-    let Some(strategy) = support::one_gpu() else {
-        return;
-    };
-    let model = support::compiled(Some(strategy), "float32", plain_args());
-    let args = FitArgs::new().batch_size(4).verbose(false);
-    let run = model.start(&sentences(24), args).expect("it starts");
-    let profile = run.profile(4).expect("steps");
-    println!("{profile}");
-    for wanted in [StepPhase::Forward, StepPhase::Backward, StepPhase::Update] {
-        let phase = profile.phases.iter().find(|it| it.phase == wanted);
-        let seconds = phase.and_then(|it| it.device_seconds);
-        assert!(seconds.is_some_and(|it| it > 0.0), "{wanted:?}: {profile}");
-    }
-    let device = profile.device_seconds().expect("phases");
-    assert!(device <= profile.seconds * 1.05, "{profile}");
-    assert!(profile.to_string().contains("on the device"), "{profile}");
-}
