@@ -70,3 +70,35 @@ impl DeviceTime {
         Some(ticks.map_or(0.0, |ticks| ticks.duration().as_secs_f64()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Tensor;
+
+    use super::*;
+    use crate::{AsStrategy, OneDeviceStrategy, cpu, wgpu};
+
+    #[test]
+    fn the_processor_has_no_window() {
+        let strategy = OneDeviceStrategy::new(cpu(0)).expect("a processor");
+        assert!(DeviceWindow::open(&strategy.strategy().devices()[0]).is_none());
+    }
+
+    #[test]
+    fn the_device_measures_what_is_started_in_a_window_on_gpu() {
+        let Ok(strategy) = OneDeviceStrategy::new(wgpu(0)) else {
+            println!("skipped: no adapter");
+            return;
+        };
+        let devices = strategy.strategy().devices();
+        let device = &devices[0];
+        let x = Tensor::<2>::ones([512, 512], &device.burn);
+        let window = DeviceWindow::open(device).expect("a GPU has windows");
+        let sum = x.clone() + x.exp();
+        let time = window.close().expect("it was open");
+        drop(sum.into_data());
+        assert!(time.seconds().is_none_or(|seconds| seconds > 0.0));
+        // One that is not closed is abandoned.
+        drop(DeviceWindow::open(device));
+    }
+}
