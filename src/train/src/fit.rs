@@ -3,7 +3,7 @@
 //!
 //! Who owns what: the data set owns labels and order, the plan ([`FitPlan`]) all numbers of the run, `Compiled`
 //! optimizer, loss, metrics and the two group sizes, [`StepState`](stratoscope_step::StepState) the weights and all that a
-//! step changes, [`Progress`] where the run is, [`RunState`] all of that but the `StepState`.
+//! step changes, [`Progress`](crate::progress::Progress) where the run is, [`RunState`] all of that but the `StepState`.
 //!
 //! A call that trains has the model's state until it returns, and lends it to its callbacks (`lease`).
 
