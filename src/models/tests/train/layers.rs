@@ -145,17 +145,22 @@ fn a_change_of_the_run_begins_the_step_again() {
     let model = model(None, 1);
     let run = started(&model);
     run.step(2).expect("it steps");
-    let change: [(&str, &dyn Fn(&Run)); 4] = [
-        ("rate", &|run| {
-            drop(run.set_learning_rate(pin(1e-2)).expect("a rate"))
+    type Call = fn(&Run);
+    let calls: [(&str, Call); 4] = [
+        ("rate", |run| {
+            run.set_learning_rate(pin(1e-2)).expect("a rate");
         }),
-        ("batch", &|run| {
-            drop(run.skip_batch().expect("there is one"))
+        ("batch", |run| {
+            run.skip_batch().expect("there is one");
         }),
-        ("step", &|run| drop(run.step(1).expect("it steps"))),
-        ("rewind", &|run| drop(run.rewind(1).expect("it was made"))),
+        ("step", |run| {
+            run.step(1).expect("it steps");
+        }),
+        ("rewind", |run| {
+            run.rewind(1).expect("it was made");
+        }),
     ];
-    for (name, change) in change {
+    for (name, change) in calls {
         run.next_layer().expect("no device fails");
         run.next_layer().expect("no device fails");
         change(&run);

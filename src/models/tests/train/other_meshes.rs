@@ -419,7 +419,10 @@ fn what_cannot_be_laid_out_is_refused() {
 /// The folder is that of any model: the same tensors of the same shapes, whatever the strategy.
 #[test]
 fn a_checkpoint_is_the_same_folder_on_every_mesh() {
-    fn tensors(folder: &Path) -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
+    /// Shapes and numbers by name.
+    type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+
+    fn tensors(folder: &Path) -> Tensors {
         let bytes = fs::read(folder.join("model.safetensors")).expect("it was written");
         let file = SafeTensors::deserialize(&bytes).expect("tensors");
         let numbers = |bytes: &[u8]| -> Vec<f32> {
@@ -432,7 +435,7 @@ fn a_checkpoint_is_the_same_folder_on_every_mesh() {
             .collect()
     }
     let model = tiny_bert(0.0);
-    let mut first: Option<BTreeMap<String, (Vec<usize>, Vec<f32>)>> = None;
+    let mut first: Option<Tensors> = None;
     for mesh in &MESHES {
         // Without the average of the weights, which is what a run leaves at its end, behind its last checkpoint.
         let (folder, whole) = written(mesh, &model, SGD::new(0.05).momentum(0.9));
