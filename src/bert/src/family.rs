@@ -5,6 +5,8 @@
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
+use crate::ops;
+
 /// A kind of model. A checkpoint is saved as what it was read as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
@@ -417,7 +419,8 @@ impl Family {
     pub(crate) fn pooled(self, dense: Tensor<3>) -> Tensor<3> {
         match self {
             Self::DistilBert => activation::relu(dense),
-            Self::Electra | Self::ModernBert | Self::Deberta => activation::gelu(dense),
+            // burn's own GELU has the gradient of its tanh approximation on GPUs.
+            Self::Electra | Self::ModernBert | Self::Deberta => ops::gelu(dense),
             _ => activation::tanh(dense),
         }
     }
