@@ -89,7 +89,7 @@ impl Standing {
             return Vec::new();
         };
         let listed = found.numbered().map(|(id, it)| {
-            // JupyterLab's list of frames stays empty for good once one has no source.
+            // JupyterLab's list of frames stays empty for good if one has no source.
             let source = json!({"name": found.at.name});
             let mut frame =
                 json!({"id": id, "name": it.name, "line": 0, "column": 0, "source": source});
