@@ -252,6 +252,27 @@ let bad = Bad; let endless = Endless;""")
     assert set(variables(kernel)) == {"bad", "endless"}
 
 
+def test_a_debug_that_never_ends_blocks_neither_the_panel_nor_cells(fresh_kernel):
+    kernel = fresh_kernel
+    kernel.run("""struct Waiting;
+impl std::fmt::Debug for Waiting { fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { loop { std::thread::yield_now(); } } }
+let waiting = Waiting; let number = 3;""")
+    found = variables(kernel)
+    assert found["waiting"]["value"] == "(its `Debug` has not ended)"
+    assert found["number"]["value"] == "3"
+    begun = time.monotonic()
+    again = variables(kernel)
+    assert again["waiting"]["value"] == found["waiting"]["value"]
+    refused = ask(kernel, "richInspectVariables", variableName="waiting")
+    assert not refused["success"] and "has not ended" in refused["message"]
+    assert time.monotonic() - begun < 60, "nobody waits for it a second time"
+    # A cell cannot have it, and says so; the others are there.
+    cell = kernel.execute("println!(\"{number}\");")
+    assert cell.stream("stdout") == "3\n"
+    assert "`waiting` is lost" in cell.stream("stderr"), cell.stream("stderr")
+    assert set(variables(kernel)) == {"number"}
+
+
 @pytest.fixture
 def endings(notebook):
     """Requests of cells that train until they are interrupted, also after a failure, so that the next test has the kernel."""
@@ -279,6 +300,11 @@ def test_variables_are_read_while_a_cell_runs(notebook, endings):
     while unfold(notebook, bias)["[0]"]["value"] == first:
         assert time.monotonic() < deadline, "the run goes on"
     assert "application/vnd.stratoscope.placement+json" in body(notebook, "richInspectVariables", variableName="net")["data"]
+    # The history, which the cell has not returned yet.
+    history = unfold(notebook, found["net"])["history"]
+    assert int(unfold(notebook, history)["steps"]["value"].split()[0]) > 0, history
+    curves = body(notebook, "richInspectVariables", variableName="net.history.plot")["data"]
+    assert "<svg" in curves["image/svg+xml"] and "loss" in curves["image/svg+xml"]
     busy = ask(notebook, "evaluate", expression="1 + 1", context="repl")
     assert not busy["success"] and "a cell is running" in busy["message"]
     for _ in range(20):
@@ -286,6 +312,7 @@ def test_variables_are_read_while_a_cell_runs(notebook, endings):
     notebook.manager.interrupt_kernel()
     notebook.collect(endings.pop())
     assert variables(notebook)["net"]["value"].count("parameters") == 1
+    assert "history" not in unfold(notebook, variables(notebook)["net"])
 
 
 def event(kernel, name, timeout=60):

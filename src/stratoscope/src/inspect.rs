@@ -24,6 +24,7 @@ mod layers;
 mod lists;
 mod models;
 mod numbers;
+mod reader;
 pub mod register;
 mod runs;
 mod text;
@@ -107,7 +108,7 @@ impl View for Leaf {
 
 /// Answers a question of the kernel on the thread for it.
 pub(crate) fn ask(id: u64, generation: u32, is_idle: bool, question: InspectQuestion) {
-    variables::ask(move || {
+    reader::ask(move || {
         register::begin(generation);
         let (answer, unknown) = answer(&question, is_idle);
         connection::reply(&ToKernel::Inspected {

@@ -31,7 +31,8 @@ cards!(
     Summary,
 );
 
-fn drawn(picture: Picture) -> MimeBundle {
+/// A picture as a cell displays it.
+pub(crate) fn drawn(picture: Picture) -> MimeBundle {
     let mut bundle = plain(picture.plain);
     if !picture.svg.is_empty() {
         bundle.extend(svg_and_html(picture.svg, picture.html));

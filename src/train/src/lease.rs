@@ -14,6 +14,8 @@ use stratoscope_diagnostics::{Diagnostic, Result, Rule};
 
 use stratoscope_arguments::context::interrupt;
 
+use stratoscope_report::history::History;
+
 use crate::state::{ModelState, SharedModel};
 
 /// How often a thread that waits for another one's run asks for an interrupt.
@@ -56,6 +58,11 @@ impl Occupied {
     /// Whether no run has the model.
     pub fn is_free(&self) -> bool {
         self.by().admit(Asking::Anyone)
+    }
+
+    /// Whether a call trains the model at this moment.
+    pub fn has_call(&self) -> bool {
+        self.by().call.is_some()
     }
 
     /// From now on only the run that calls this may change the model.
@@ -154,13 +161,20 @@ pub struct Lease<'m> {
 impl Lease<'_> {
     /// Calls what may read the model meanwhile. The state is back also when a panic of it goes on.
     pub fn lent<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        self.lent_with(None, call)
+    }
+
+    /// As [`Self::lent`]; meanwhile [`SharedModel::history_so_far`] returns this.
+    pub(crate) fn lent_with<T>(&mut self, history: Option<History>, call: impl FnOnce() -> T) -> T {
         if let Some(state) = &mut self.state {
             // Where this fails, so does the next step, which reports it.
             let _ = state.step.gather();
         }
+        *self.model.history() = history;
         self.state = None;
         let returned = panic::catch_unwind(AssertUnwindSafe(call));
         self.state = Some(self.model.state());
+        *self.model.history() = None;
         returned.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 }

@@ -19,6 +19,7 @@ use stratoscope_diagnostics::problem;
 use stratoscope_network::{AnyNetwork, Files};
 use stratoscope_optim::Slot;
 use stratoscope_optim::schedule::span::Span;
+use stratoscope_report::history::History;
 use stratoscope_step::exchange::ExchangeMode;
 use stratoscope_step::gradients::ByHand;
 use stratoscope_step::workers::bytes_sent;
@@ -31,6 +32,8 @@ pub struct SharedModel {
     state: Mutex<ModelState>,
     /// The run that has or lends the state.
     pub occupied: Occupied,
+    /// What the run that lends the state has measured, where it says so.
+    history: Mutex<Option<History>>,
 }
 
 impl SharedModel {
@@ -40,7 +43,17 @@ impl SharedModel {
             identity: Arc::new(()),
             state: Mutex::new(state),
             occupied: Occupied::default(),
+            history: Mutex::default(),
         }
+    }
+
+    /// What the run that trains the model has measured so far, while it lends the state to be looked at.
+    pub fn history_so_far(&self) -> Option<History> {
+        self.history().clone()
+    }
+
+    pub(crate) fn history(&self) -> MutexGuard<'_, Option<History>> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, to be read: a run lends it to its callbacks.

@@ -11,6 +11,7 @@ use stratoscope_strategy::VariableRecord;
 use super::Model;
 use stratoscope_arguments::context::RunContext;
 use stratoscope_network::AnyNetwork;
+use stratoscope_report::history::History;
 use stratoscope_train::state::SharedModel;
 
 /// A model that is not kept alive.
@@ -46,14 +47,24 @@ impl Model {
 
     /// The values of the model at this moment; `None` while a call has it.
     pub fn look(&self) -> Option<ModelLook> {
-        let network = self.shared.try_state()?.step.replicas.first().clone();
-        Some(ModelLook { network })
+        let state = self.shared.try_state()?;
+        Some(ModelLook {
+            network: state.step.replicas.first().clone(),
+            history: self.shared.history_so_far(),
+        })
+    }
+
+    /// Whether a call trains the model at this moment.
+    pub fn is_in_training(&self) -> bool {
+        self.shared.occupied.has_call()
     }
 }
 
 /// The values of a model at one moment, as handles.
 pub struct ModelLook {
     network: AnyNetwork,
+    /// What the run that trains it has measured so far.
+    pub history: Option<History>,
 }
 
 impl ModelLook {

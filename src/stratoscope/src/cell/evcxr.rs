@@ -293,7 +293,7 @@ impl VariableStore {
         let shared = {
             let variables = self.variables.lock();
             let shared = variables.get(name);
-            shared.and_then(|variable| variable.value.downcast_ref::<Arc<T>>().cloned())
+            shared.and_then(|variable| variable.value()?.downcast_ref::<Arc<T>>().cloned())
         };
         match shared {
             Some(shared) => shared,
@@ -305,19 +305,16 @@ impl VariableStore {
     /// tokio remembers of a thread, so that a task can only run on the executor of its cell, and goes on there.
     pub fn own_arc<T: 'static, F: FnOnce() -> T>(&mut self, name: &str, create: F) -> Arc<T> {
         let made = Arc::new(create());
-        let variable = Stored {
-            value: Box::new(Arc::clone(&made)),
-            kept: None,
-        };
+        let variable = Stored::new(Box::new(Arc::clone(&made)), None);
         let before = self.variables.lock().insert(name.to_owned(), variable);
-        self.executors.extend(before.map(|it| it.value));
+        self.executors.extend(before.and_then(Stored::into_value));
         made
     }
 
     #[inline(never)]
     fn put(&mut self, name: &str, value: Box<dyn Any>, kept: Option<Kept>) {
         describe::note(name, value.as_ref());
-        let variable = Stored { value, kept };
+        let variable = Stored::new(value, kept);
         // What was there before is dropped when the lock is free again.
         let before = self.variables.lock().insert(name.to_owned(), variable);
         drop(before);
@@ -325,8 +322,12 @@ impl VariableStore {
 
     #[inline(never)]
     fn check(&self, name: &str, expected: TypeId) -> bool {
+        let is_back = self.variables.is_back(name);
         match self.variables.lock().get(name) {
-            Some(variable) if variable.value.as_ref().type_id() == expected => return true,
+            Some(_) if !is_back => eprintln!(
+                "the variable `{name}` is lost: the debugger reads it, and its `Debug` has not ended"
+            ),
+            Some(variable) if variable.type_id() == expected => return true,
             Some(_) => eprintln!("the type of the variable `{name}` was redefined, so it is lost"),
             // evcxr removes it and compiles the cell again.
             None => {}
@@ -338,11 +339,17 @@ impl VariableStore {
     #[inline(never)]
     fn take(&mut self, name: &str, expected: TypeId) -> Box<dyn Any> {
         describe::forget(name);
+        // A debugger may have it again since `check` has waited.
+        self.variables.is_back(name);
         let taken = self.variables.lock().remove(name);
         match taken {
-            Some(variable) if variable.value.as_ref().type_id() == expected => variable.value,
-            Some(_) => panic!("the variable `{name}` is of another type"),
-            None => panic!("the variable `{name}` has gone missing"),
+            Some(variable) if variable.type_id() != expected => {
+                panic!("the variable `{name}` is of another type")
+            }
+            taken => match taken.and_then(Stored::into_value) {
+                Some(value) => value,
+                None => panic!("the variable `{name}` has gone missing"),
+            },
         }
     }
 }

@@ -13,6 +13,7 @@ use stratoscope_wire::MimeBundle;
 use super::lists::{ByDebug, List};
 use super::{LINE, Leaf, View};
 use crate::display::IntoBundle;
+use crate::training::drawn;
 
 /// A data set: names of labels and source, and its rows.
 pub(crate) struct DatasetView<'a>(pub &'a Dataset);
@@ -132,7 +133,7 @@ impl<H: Borrow<History>> View for HistoryView<H> {
     }
 
     fn named(&self) -> usize {
-        5
+        6
     }
 
     fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
@@ -143,6 +144,7 @@ impl<H: Borrow<History>> View for HistoryView<H> {
             2 => ("steps", Box::new(Records(&history.steps))),
             3 => ("edits", Box::new(Records(&history.edits))),
             4 => ("devices", Box::new(Leaf::new(history.devices.clone()))),
+            5 => ("plot", Box::new(Curves(history))),
             _ => return None,
         };
         Some((name.to_owned(), view))
@@ -150,6 +152,19 @@ impl<H: Borrow<History>> View for HistoryView<H> {
 
     fn rich(&self) -> MimeBundle {
         self.0.borrow().bundle()
+    }
+}
+
+/// The curves of a history.
+struct Curves<'a>(&'a History);
+
+impl View for Curves<'_> {
+    fn line(&self) -> String {
+        "its curves, as a rich view".to_owned()
+    }
+
+    fn rich(&self) -> MimeBundle {
+        drawn(self.0.picture())
     }
 }
 

@@ -11,8 +11,9 @@ use stratoscope_render::text;
 use stratoscope_strategy::VariableRecord;
 use stratoscope_wire::MimeBundle;
 
-use super::View;
+use super::data::HistoryView;
 use super::numbers::Numbers;
+use super::{Leaf, View};
 use crate::display::{IntoBundle, plain};
 
 /// How long the end of an optimizer step is waited for.
@@ -149,6 +150,8 @@ pub(crate) struct ModelView {
     records: Vec<VariableRecord>,
     /// With the dot behind it; empty for the whole model.
     prefix: String,
+    /// Whether a call trains it: then it has a history behind its layers.
+    is_in_training: bool,
 }
 
 impl ModelView {
@@ -160,6 +163,7 @@ impl ModelView {
 
     fn seen(model: Model, (line, records): (String, Vec<VariableRecord>)) -> Self {
         Self {
+            is_in_training: model.is_in_training(),
             model,
             line,
             records,
@@ -184,6 +188,14 @@ impl ModelView {
         parts
     }
 
+    /// What a call that trains the model has measured so far.
+    fn history(&self) -> Box<dyn View> {
+        match wait_for(&self.model).and_then(|look| look.history) {
+            Some(history) => Box::new(HistoryView(history)),
+            None => Box::new(Leaf::new("(known between two optimizer steps)")),
+        }
+    }
+
     fn values(&self, record: &VariableRecord) -> Option<TensorData> {
         wait_for(&self.model)?.values(record)
     }
@@ -204,11 +216,14 @@ impl View for ModelView {
     }
 
     fn named(&self) -> usize {
-        self.parts().len()
+        self.parts().len() + usize::from(self.is_in_training)
     }
 
     fn child(&self, position: usize) -> Option<(String, Box<dyn View + '_>)> {
         let parts = self.parts();
+        if self.is_in_training && position == parts.len() {
+            return Some(("history".to_owned(), self.history()));
+        }
         let part = *parts.get(position)?;
         let whole = format!("{}{part}", self.prefix);
         if let Some(record) = self.records.iter().find(|it| it.name == whole) {
@@ -227,6 +242,7 @@ impl View for ModelView {
             line: String::new(),
             records: of_part.cloned().collect(),
             prefix,
+            is_in_training: false,
         };
         Some((part.to_owned(), Box::new(view)))
     }

@@ -199,6 +199,7 @@ pub(super) fn registered(id: TypeId) -> Option<Known> {
     Some(Known {
         view,
         is_shared: found.is_shared,
+        has_own_code: true,
     })
 }
 

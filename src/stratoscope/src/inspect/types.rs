@@ -24,6 +24,8 @@ pub(crate) struct Known {
     pub view: Make,
     /// Other threads may read its values.
     pub is_shared: bool,
+    /// Code of cells runs when a value is read.
+    pub has_own_code: bool,
 }
 
 /// What is known of a type; `None`: a cell is to register it.
@@ -53,7 +55,7 @@ fn from_the_start() -> HashMap<TypeId, Known> {
         ($($kind:ty),* => $view:expr, $is_shared:expr) => {
             $({
                 let view: Make = $view;
-                known.insert(TypeId::of::<$kind>(), Known { view, is_shared: $is_shared });
+                known.insert(TypeId::of::<$kind>(), Known { view, is_shared: $is_shared, has_own_code: false });
             })*
         };
     }

@@ -130,7 +130,8 @@ impl LiveTable {
         }
         loop {
             if observer.wants_to_look() {
-                at.lease.lent(|| observer.look());
+                let history = at.run.history(at.lease);
+                at.lease.lent_with(Some(history), || observer.look());
             }
             let command = match observer.command(run) {
                 Some(RunCommand::Request { number, request }) => {
