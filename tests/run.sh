@@ -197,7 +197,7 @@ documents=(documented_commands additions articles book cards commands course gpu
     rules tables_in_jupyterlab training)
 
 # Runs files of `tests/`; NAME.skips has the reasons for what was skipped, NAME.late the tests for which no time was left.
-out_of_time="no time was left"
+out_of_time=$(sed -n 's/^OUT_OF_TIME = "\(.*\)"$/\1/p' tests/conftest.py)
 python_tests() {
     local name=$1 report=$results/$1.xml status=0
     shift
@@ -360,7 +360,7 @@ if [ -f "$results/documents.xml" ] && [ -f "$results/kernel.xml" ]; then
     "$python" tests/lanes.py passed "$results" ${passed[@]+"${passed[@]}"}
 fi
 not_run=$("$python" tests/lanes.py not-run ${lanes[@]+"${lanes[@]}"})
-[ "$late" = 0 ] || not_run+="${not_run:+; }$late tests for which no time was left"
+[ "$late" = 0 ] || not_run+="${not_run:+; }$late tests for which $out_of_time"
 [ -n "$full" ] || not_run+="${not_run:+; }five of six cases of tests with many or long ones, and what only --full runs"
 
 say "$((SECONDS - started)) s"

@@ -12,6 +12,7 @@ use stratoscope_render::text;
 use stratoscope_arguments::context::interrupt::Listening;
 
 use crate::handle::Run;
+use crate::micro_batch::probes_of;
 use crate::rewind::first_difference;
 use stratoscope_diagnostics::problem;
 use stratoscope_report::inspection::{Collected, Direction, Hindsight, IntoCollected, Probe};
@@ -293,24 +294,17 @@ fn probed(
     each: &mut Each<'_>,
     found: &mut Found,
 ) -> Result<()> {
-    let before = lease.step.replicas.running_values();
+    let mut running = lease.step.replicas.running_values();
     for micro_batch in 0..coming.batches.len() {
-        let probes = run
-            .inspection(lease, coming)
-            .probes(micro_batch, "hindsight");
-        let after = lease.step.replicas.running_values();
-        // Also after an error.
-        lease.step.replicas.set_running_values(&before);
-        let probes = probes?;
+        let before = (micro_batch, &running);
+        let (probes, after) = probes_of(lease, run, coming, before, "hindsight")?;
         lease.lent(|| {
             for probe in &probes {
                 found.add(probe, each);
             }
         });
-        // From there the next batch of the step goes on.
-        lease.step.replicas.set_running_values(&after);
+        running = after;
     }
-    lease.step.replicas.set_running_values(&before);
     Ok(())
 }
 

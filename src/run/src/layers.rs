@@ -14,6 +14,7 @@ use stratoscope_train::lease::Lease;
 use stratoscope_train::run_state::{ComingStep, RunState, position};
 
 use crate::handle::Run;
+use crate::micro_batch::probes_of;
 
 /// A place within the coming step, and what is needed to go on from there.
 #[derive(Clone)]
@@ -177,19 +178,14 @@ impl Walk<'_> {
         mut running: Vec<RunningValues>,
         edge: Edge,
     ) -> Result<Inside> {
-        let replicas = &lease.step.replicas;
-        let now = replicas.running_values();
         if running.is_empty() {
-            running.push(now.clone());
+            running.push(lease.step.replicas.running_values());
         }
         running.truncate(index + 1);
-        replicas.set_running_values(&running[index]);
-        let look = self.run.inspection(lease, self.coming);
-        let values = look.probes(index, self.call);
-        running.push(replicas.running_values());
-        // Also after an error.
-        replicas.set_running_values(&now);
-        let passes = passes_of(values?);
+        let before = (index, &running[index]);
+        let (probes, after) = probes_of(lease, self.run, self.coming, before, self.call)?;
+        running.push(after);
+        let passes = passes_of(probes);
         let at = match edge {
             Edge::First => 0,
             Edge::Last => passes.len().saturating_sub(1),

@@ -17,6 +17,7 @@ pub mod handle;
 pub mod hindsight;
 pub mod influence;
 mod layers;
+mod micro_batch;
 pub mod profile;
 mod request;
 pub mod rewind;

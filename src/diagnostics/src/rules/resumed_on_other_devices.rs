@@ -1,5 +1,6 @@
 //! SC0532 `resumed-on-other-devices`.
 
+use super::CheckpointOfOtherRun;
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
 /// A run that goes on under another strategy, which computes in another way.
@@ -38,11 +39,7 @@ impl Rule for ResumedOnOtherDevices {
         tensorflow: "",
     };
 
-    const GIVEN: &'static [&'static str] = &[
-        "compile!(model, optimizer = AdamW::new(5e-5), loss = SparseCategoricalCrossentropy { from_logits: true })?;",
-        "let folder = std::env::temp_dir().join(format!(\"run of {}\", std::process::id()));",
-        "fit!(model, train.take(64), checkpoint = &folder, every = 1)?;",
-    ];
+    const GIVEN: &'static [&'static str] = CheckpointOfOtherRun::GIVEN;
 
     const ONCE: bool = false;
 
