@@ -64,6 +64,10 @@ pub struct BertConfig {
     /// Whether each of several labels is decided by itself: `problem_type` is `multi_label_classification`.
     #[serde(default)]
     pub multi_label: bool,
+    /// The `max_length` of the latest training, in a field of our own: predictions read as many tokens of a text. At most
+    /// `max_position_embeddings`.
+    #[serde(default)]
+    pub trained_length: Option<usize>,
     /// The names of the architectures in the file, such as `BertForSequenceClassification`.
     pub architectures: Vec<String>,
     /// What the file describes: BERT, or a model whose weights BERT's layers can hold.

@@ -304,6 +304,14 @@ pub trait Files: CloneFiles + Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The `max_length` of the latest training over texts, as the files have it.
+    fn trained_length(&self) -> Option<usize> {
+        None
+    }
+
+    /// Notes the `max_length` of a training. Files that are written have it.
+    fn set_trained_length(&mut self, _tokens: usize) {}
+
     /// The name of each label, as many as the network has outputs.
     fn label_names(&self) -> &[String];
 

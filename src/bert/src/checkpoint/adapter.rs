@@ -111,6 +111,7 @@ impl AdapterFolder {
             file.names().any(starts)
         });
         let mut loaded: Loaded<N> = load_as(base, &options, device)?;
+        loaded.config.trained_length = own.as_ref().and_then(|own| own.trained_length);
         if let Some(own) = own.filter(|own| own.num_labels() == loaded.config.num_labels()) {
             loaded.config.labels = own.labels;
             loaded.config.binary_labels = own.binary_labels;

@@ -39,7 +39,7 @@ impl BertConfig {
             _ => None,
         };
         let dropout = family.default_dropout();
-        let config = Self {
+        let mut config = Self {
             vocab_size: fields.size("vocab_size")?,
             embedding_size: fields.embedding_size()?,
             hidden_size: fields.size("hidden_size")?,
@@ -65,6 +65,7 @@ impl BertConfig {
             labels: fields.labels()?,
             binary_labels: binary_labels(&file),
             multi_label: is_multi_label(&file) && binary_labels(&file).is_none(),
+            trained_length: None,
             architectures: strings(file.get("architectures")),
             family,
             modern,
@@ -74,8 +75,17 @@ impl BertConfig {
             unused_positions: Arc::default(),
         };
         config.check_in(path)?;
+        config.trained_length = trained_length(&config.file, config.max_position_embeddings);
         Ok(config)
     }
+}
+
+/// How many tokens of a text the latest training has read, if the file says it, and it can be true.
+fn trained_length(file: &Map<String, Value>, max_positions: usize) -> Option<usize> {
+    let length = file.get("trained_length")?.as_u64()?;
+    usize::try_from(length)
+        .ok()
+        .filter(|it| (2..=max_positions).contains(it))
 }
 
 /// Whether each output is decided by itself.

@@ -40,6 +40,29 @@ fn absent_fields_have_the_reference_defaults() {
 }
 
 #[test]
+fn the_length_of_the_training_is_kept_where_it_can_be_true() {
+    let config = parse(r#"{"trained_length": 64}"#).unwrap();
+    assert_eq!(config.trained_length, Some(64));
+    let written = config.to_json("BertForSequenceClassification");
+    assert_eq!(parse(&written).unwrap().trained_length, Some(64));
+    for wrong in [
+        "513",
+        "1",
+        "-64",
+        "6.5",
+        "null",
+        "\"64\"",
+        "18446744073709551615",
+    ] {
+        let text = format!("{{\"trained_length\": {wrong}}}");
+        let config = parse(&text).unwrap();
+        assert_eq!(config.trained_length, None, "{text}");
+        let written = config.to_json("BertForSequenceClassification");
+        assert!(!written.contains("trained_length"), "{written}");
+    }
+}
+
+#[test]
 fn electra_has_sizes_of_its_own() {
     let config = parse(r#"{"model_type": "electra"}"#).unwrap();
     let sizes = (

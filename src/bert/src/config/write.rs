@@ -74,6 +74,10 @@ impl BertConfig {
             None if self.multi_label && self.num_labels() == 1 => set("binary_labels", json!([])),
             None => drop(file.remove("binary_labels")),
         }
+        match self.trained_length {
+            Some(length) => set("trained_length", json!(length)),
+            None => drop(file.remove("trained_length")),
+        }
         // The weights are written as float32, whatever the file said before.
         let dtype = if file.contains_key("torch_dtype") {
             "torch_dtype"

@@ -90,12 +90,12 @@ impl Model {
         let state = ModelState {
             made,
             step: StepState::new(replicas, policy),
+            trained_length: files.trained_length(),
             files,
             compiled: None,
             saved_run: None,
             alone: false,
             has_learned: false,
-            trained_length: None,
             unfrozen: Vec::new(),
             by_hand: ByHand::default(),
             ledger: Ledger::open(entry, context.alive()),

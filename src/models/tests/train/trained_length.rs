@@ -64,6 +64,15 @@ fn a_model_is_measured_and_asked_with_the_length_of_its_training() {
         .map(|answers| answers.rows.iter().map(probabilities).collect::<Vec<_>>());
     assert_eq!(found, expected);
 
+    // A saved model has it, too.
+    let folder = tempfile::tempdir().expect("a folder");
+    model.save_pretrained(folder.path()).expect("it is written");
+    let loaded = load(&folder);
+    let again = loaded.predict(&data).expect("answers");
+    assert_eq!(again.cut.map(|cut| cut.max_length), Some(6));
+    let again: Vec<_> = again.rows.iter().map(probabilities).collect();
+    assert_eq!(again, expected);
+
     // The length is that of the latest run.
     let fit = FitArgs::new().batch_size(8).max_length(20).verbose(false);
     model.fit(&data, fit).expect("it trains");

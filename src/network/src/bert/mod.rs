@@ -181,6 +181,14 @@ impl Files for BertFiles {
         Some(self.config.vocab_size)
     }
 
+    fn trained_length(&self) -> Option<usize> {
+        self.config.trained_length
+    }
+
+    fn set_trained_length(&mut self, tokens: usize) {
+        self.config.trained_length = Some(tokens);
+    }
+
     fn label_names(&self) -> &[String] {
         if self.task() == Task::Masked {
             return &[];
