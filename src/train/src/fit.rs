@@ -261,9 +261,7 @@ fn begin<'a>(lease: &mut Lease<'_>, mut plan: FitPlan<'a>, ready: Ready) -> Resu
     let goes_on = plan.resume_from.is_some() || plan.resume;
     let part = ready.chosen.and_then(|it| it.part).filter(|_| !goes_on);
     if lease.files.takes() == Input::Texts {
-        let tokens = ready.data.train.max_length();
-        lease.trained_length = Some(tokens);
-        lease.files.set_trained_length(tokens);
+        lease.note_trained_length(ready.data.train.max_length());
     }
     // It is tokenized by now.
     plan.validation = Validation::None;

@@ -113,6 +113,12 @@ impl ModelState {
         }
     }
 
+    /// A run over texts begins that reads so many tokens of each.
+    pub(crate) fn note_trained_length(&mut self, tokens: usize) {
+        self.trained_length = Some(tokens);
+        self.files.set_trained_length(tokens);
+    }
+
     /// Freezes variables, or trains them.
     pub fn set_trainable(&mut self, params: &HashSet<ParamId>, trainable: bool) {
         self.step.replicas.set_trainable(params, trainable);
