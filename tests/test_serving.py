@@ -82,7 +82,7 @@ def project(stratoscope, notebook):
     completed([stratoscope, "new", folder, "--from", notebook / "train.ipynb"], notebook)
     manifest = (folder / "Cargo.toml").read_text()
     manifest = manifest.replace("[dependencies]\n", "[dependencies]\n" + blocks("toml")[0])
-    (folder / "Cargo.toml").write_text(manifest.replace("[package]\n", '[package]\ndefault-run = "classifier"\n'))
+    (folder / "Cargo.toml").write_text(manifest)
     [server] = blocks("rust,ignore")
     (folder / "src" / "bin").mkdir()
     (folder / "src" / "bin" / "serve.rs").write_text(server)

@@ -139,7 +139,7 @@ fn error_of(cell: &Value) -> Option<&str> {
 
 fn manifest(name: &str, program: &Program) -> String {
     let mut text = format!(
-        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\ndefault-run = \"{name}\"\npublish = false\n\n\
          # `stratoscope` is no entry here: `.cargo/config.toml` names the library that the notebook used.\n[dependencies]\n"
     );
     for dependency in &program.dependencies {
