@@ -1,5 +1,7 @@
 //! Examples of a batch with what the model makes of them: `run.batch()`.
 
+use std::ops::Range;
+
 use stratoscope_data::{Batch, Labels, TokenLabels};
 use stratoscope_diagnostics::Result;
 
@@ -234,9 +236,24 @@ impl Inspection<'_> {
     /// # Errors
     /// SC0520 if it is interrupted, SC0907 if a device fails.
     pub fn batch(&self) -> Result<BatchView> {
+        self.batches_in(0..self.batches.len())
+    }
+
+    /// As [`batch`](Self::batch), the examples of one micro-batch.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn micro_batch(&self, index: usize) -> Result<BatchView> {
+        self.batches_in(index..index + 1)
+    }
+
+    fn batches_in(&self, range: Range<usize>) -> Result<BatchView> {
         let reading = Reading::of(self);
-        let mut examples = Vec::with_capacity(self.examples());
+        let mut examples = Vec::new();
         for (index, batch) in self.batches.iter().enumerate() {
+            if !range.contains(&index) {
+                continue;
+            }
             let outputs = self.outputs(index, batch, true, &[], "batch")?;
             examples.extend(reading.examples(index, &outputs));
         }

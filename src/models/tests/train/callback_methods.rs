@@ -190,6 +190,7 @@ fn the_table_has_every_method() {
     // `BertForMultipleChoice` alone, which have tests of their own.
     let others = [
         "downgrade",
+        "is_in_training",
         "look",
         "outline",
         "read_length",

@@ -123,8 +123,16 @@ fn a_run_goes_back_layer_by_layer_also_to_an_earlier_micro_batch() {
         forward[0].headline(),
         "step 1 of 8, micro-batch 1 of 2, forward: bert.embeddings (1 of 12)"
     );
+    let whole = run.batch().expect("no device fails").examples;
     for expected in forward.iter().rev().skip(1) {
         let place = run.previous_layer().expect("no device fails");
+        if place.pass() == forward[0].pass() {
+            let own = run.micro_batch().expect("no device fails").examples;
+            let of_whole = whole
+                .iter()
+                .filter(|it| it.micro_batch == place.micro_batch);
+            assert!(of_whole.eq(&own), "{place}");
+        }
         assert_eq!(place.headline(), expected.headline());
         assert!(place.pass() == expected.pass(), "{place}");
     }

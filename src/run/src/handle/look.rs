@@ -38,6 +38,16 @@ impl Run {
         self.look("batch", |look, _| look.batch())
     }
 
+    /// The examples of the micro-batch in which the run stands within its coming step, and of the first one before the step;
+    /// see [`batch`](Self::batch).
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    pub fn micro_batch(&self) -> Result<BatchView> {
+        let now = self.in_step().map_or(0, |it| it.micro_batch);
+        self.look("micro_batch", |look, _| look.micro_batch(now))
+    }
+
     /// Statistics of the gradients that the coming step will apply, before clipping: `run.gradients()?["layer.0"].norm`.
     ///
     /// # Errors

@@ -78,10 +78,7 @@ impl<'a> RunView<'a> {
                 Err(problem) => Box::new(Leaf::new(problem.to_string())),
             },
             MICRO_BATCH => Box::new(Coming::new("the examples of this micro-batch", || {
-                let mut batch = run.batch()?;
-                let now = run.in_step().map_or(0, |it| it.micro_batch);
-                batch.examples.retain(|it| it.micro_batch == now);
-                Ok(batch)
+                run.micro_batch()
             })),
             LAYER | COMPUTED => match run.in_step() {
                 Some(place) if name == LAYER => Box::new(LayerView(place)),

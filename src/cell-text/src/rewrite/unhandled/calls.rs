@@ -80,6 +80,7 @@ pub const METHODS: &[&str] = &[
     "load",
     "measure_updates",
     "merge_lora",
+    "micro_batch",
     "micro_batches",
     "moments",
     "nearest",
