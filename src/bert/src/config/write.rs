@@ -9,6 +9,8 @@ impl BertConfig {
     /// values now in force.
     pub fn to_json(&self, architecture: &str) -> String {
         let mut file = self.file.clone();
+        // It is there again below, if it holds.
+        file.remove("trained_length");
         let family = self.family;
         let mut set = |name: &str, value: Value| {
             if let Some(name) = family.field(name) {
@@ -68,15 +70,14 @@ impl BertConfig {
         if architecture == "BertForSequenceClassification" {
             set("problem_type", json!(problem_type));
         }
+        if let Some(length) = self.trained_length {
+            set("trained_length", json!(length));
+        }
         match binary {
             Some(names) => set("binary_labels", json!(names)),
             // One output of this type is otherwise one that decides between two classes.
             None if self.multi_label && self.num_labels() == 1 => set("binary_labels", json!([])),
             None => drop(file.remove("binary_labels")),
-        }
-        match self.trained_length {
-            Some(length) => set("trained_length", json!(length)),
-            None => drop(file.remove("trained_length")),
         }
         // The weights are written as float32, whatever the file said before.
         let dtype = if file.contains_key("torch_dtype") {

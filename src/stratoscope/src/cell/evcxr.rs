@@ -327,7 +327,7 @@ impl VariableStore {
             Some(_) if !is_back => eprintln!(
                 "the variable `{name}` is lost: the debugger reads it, and its `Debug` has not ended"
             ),
-            Some(variable) if variable.type_id() == expected => return true,
+            Some(variable) if variable.value_type() == expected => return true,
             Some(_) => eprintln!("the type of the variable `{name}` was redefined, so it is lost"),
             // evcxr removes it and compiles the cell again.
             None => {}
@@ -343,7 +343,7 @@ impl VariableStore {
         self.variables.is_back(name);
         let taken = self.variables.lock().remove(name);
         match taken {
-            Some(variable) if variable.type_id() != expected => {
+            Some(variable) if variable.value_type() != expected => {
                 panic!("the variable `{name}` is of another type")
             }
             taken => match taken.and_then(Stored::into_value) {

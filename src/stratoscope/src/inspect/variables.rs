@@ -42,7 +42,7 @@ impl Stored {
         }
     }
 
-    pub(crate) fn type_id(&self) -> TypeId {
+    pub(crate) fn value_type(&self) -> TypeId {
         self.type_id
     }
 
@@ -214,7 +214,7 @@ fn look_at(
     let Some(stored) = locked.get_mut(name) else {
         return Found::Missing;
     };
-    let Some(known) = known(stored.type_id()) else {
+    let Some(known) = known(stored.value_type()) else {
         return Found::Unknown;
     };
     if !is_idle && !known.is_shared {
