@@ -170,7 +170,7 @@ def test_unknown_magics_suggest_the_closest_name(kernel):
         ("%%scope\n1", "MagicIncomplete", "which strategy?"),
         ("%dep", "MagicIncomplete", "which crate?"),
         ("?", "MagicIncomplete", "`?NAME`"),
-        ("%pwd", "UnknownMagic", "`!pwd`"),
+        ("%prun", "UnknownMagic", "`%timeit`"),
         ("%profile tf2.3", "UnknownProfile", "did you mean `tf-2.3`?"),
         ("%dep serde = ", "CompilationError", "string values must be quoted"),
         ("%explain SC9999", "UnknownCode", "`%explain` lists all codes"),

@@ -64,7 +64,29 @@ pub struct MagicLine<'a> {
 }
 
 /// The magics that stand for Rust code.
-pub const LINE_MAGICS: [&str; 6] = ["dep", "device", "env", "placement", "time", "timeit"];
+pub const LINE_MAGICS: [&str; 7] = ["cd", "dep", "device", "env", "placement", "time", "timeit"];
+/// Commands that IPython also takes without a `!`.
+const SHELL_MAGICS: [&str; 4] = ["conda", "ls", "pip", "pwd"];
+/// IPython's magics that set up what is there from the start, and what there is.
+const NEEDLESS: [(&str, &str); 5] = [
+    (
+        "autoreload",
+        "a cell that is run again replaces what it defines",
+    ),
+    ("config", "`%help` lists what can be set"),
+    (
+        "load_ext",
+        "a cell that is run again replaces what it defines",
+    ),
+    (
+        "matplotlib",
+        "`plot(&values)?` and `history.plot();` draw in the notebook",
+    ),
+    (
+        "reload_ext",
+        "a cell that is run again replaces what it defines",
+    ),
+];
 /// The magics that can stand above a whole cell, after `%%`.
 pub const CELL_MAGICS: [&str; 3] = ["scope", "time", "timeit"];
 /// The magics whose cell is a text, after `%%`.
@@ -118,6 +140,17 @@ impl<'a> MagicLine<'a> {
         )
     }
 
+    /// What is there without this magic, where it has nothing to do.
+    fn what_is_there(&self) -> Option<&'static str> {
+        // Another extension would bring magics that are not there.
+        let is_extension = ["load_ext", "reload_ext"].contains(&self.name);
+        if self.is_of_cell || (is_extension && self.operand != "autoreload") {
+            return None;
+        }
+        let needless = NEEDLESS.iter().find(|(name, _)| *name == self.name);
+        needless.map(|(_, there)| *there)
+    }
+
     /// Whether its code is Rust, or it stands for Rust code: the evaluator runs it like any other code.
     pub fn is_code(&self) -> bool {
         match self.is_of_cell {
@@ -125,6 +158,8 @@ impl<'a> MagicLine<'a> {
             // With names it drops variables.
             false => {
                 LINE_MAGICS.contains(&self.name)
+                    || SHELL_MAGICS.contains(&self.name)
+                    || self.what_is_there().is_some()
                     || (self.name == "reset" && !self.operand.is_empty())
             }
         }
@@ -151,7 +186,21 @@ pub fn replacement(line: &str) -> Option<Replacement> {
     }
     let magic = MagicLine::of(line).filter(|magic| !magic.is_of_cell)?;
     let operand = magic.operand;
+    if let Some(there) = magic.what_is_there() {
+        let note = format!("`{line}` has nothing to set here: {there}");
+        return Some(Replacement::Rust(format!(
+            "::std::eprintln!(\"{{}}\", {note:?});"
+        )));
+    }
+    if SHELL_MAGICS.contains(&magic.name) {
+        let command = format!("{} {operand}", magic.name);
+        return Some(Replacement::Rust(format!(
+            "::stratoscope::cell::shell({:?})?;",
+            command.trim()
+        )));
+    }
     Some(match magic.name {
+        "cd" => Replacement::Rust(format!("::stratoscope::cell::change_folder({operand:?})?;")),
         "dep" => Replacement::Command(format!(":dep {operand}")),
         "device" => Replacement::Rust(format!("::stratoscope::cell::device({operand:?})?;")),
         "env" => Replacement::Rust(format!("::stratoscope::cell::environment({operand:?});")),
@@ -193,6 +242,18 @@ mod tests {
             (
                 "%dep itoa = \"1\"",
                 Some(Replacement::Command(":dep itoa = \"1\"".to_owned())),
+            ),
+            (
+                "%cd data",
+                rust("::stratoscope::cell::change_folder(\"data\")?;"),
+            ),
+            ("%ls -a", rust("::stratoscope::cell::shell(\"ls -a\")?;")),
+            ("%pwd", rust("::stratoscope::cell::shell(\"pwd\")?;")),
+            (
+                "%autoreload 2",
+                rust(
+                    "::std::eprintln!(\"{}\", \"`%autoreload 2` has nothing to set here: a cell that is run again replaces what it defines\");",
+                ),
             ),
             (
                 "%placement model",

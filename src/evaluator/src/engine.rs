@@ -169,7 +169,7 @@ impl Engine {
         current: &Current,
     ) -> (CellOutcome, Vec<Diagnostic>) {
         let Rewriting {
-            rewritten,
+            mut rewritten,
             definitions: defined,
             macros,
             written_out,
@@ -189,7 +189,7 @@ impl Engine {
             &rewritten.text,
             Arc::clone(&current.outputs),
         );
-        let result = self.evaluate(&rewritten);
+        let (result, ended) = self.evaluate_whole(&mut rewritten, current);
         // What a cell defines is kept whenever it was compiled, however it ended; only with its process it is lost.
         let compiled = !matches!(
             result,
@@ -208,6 +208,7 @@ impl Engine {
                 self.defined_names.extend(defined_in(&items));
             }
             self.linter.set_defined(self.defined_names.clone());
+            self.end_variables(&ended, (&mut rewritten, &mut before), current.number);
         }
         let outcome = self.outcome(result, &rewritten, &before, current);
         let variables = self.list_variables();

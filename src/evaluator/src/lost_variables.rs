@@ -18,6 +18,8 @@ pub enum Cause {
     BoundAgain,
     /// The cell moved it.
     Moved,
+    /// It could not be kept: what it was, such as `a borrow`.
+    Ended(&'static str),
     /// The cell redefined its type.
     TypeRedefined,
     /// It never existed: the cell that binds it failed.
@@ -134,12 +136,17 @@ impl Loss {
             Cause::MovedAndFailed => format!("cell {cell} had moved it when it failed"),
             Cause::BoundAgain => format!("cell {cell} had bound it again when it failed"),
             Cause::Moved => format!("cell {cell} moved it"),
+            Cause::Ended(what) => format!("it was {what}, which ends with its cell, {cell}"),
             Cause::TypeRedefined => format!("it was lost when cell {cell} redefined its type"),
             Cause::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
             Cause::Returned => format!("cell {cell} returned before the line that binds it"),
         };
         let mut ways = Vec::new();
         match (self.cause, self.made_in) {
+            (Cause::Ended(_), _) => ways.extend([
+                "bind it in this cell, too".to_owned(),
+                format!("or let cell {cell} keep a value of its own: a function, a copy, the items of an iterator"),
+            ]),
             (Cause::NotMade, _) => ways.push(format!("correct cell {cell} and run it again")),
             (Cause::Returned, _) => {
                 ways.push(format!("bind it before the `return` of cell {cell}"))

@@ -28,7 +28,7 @@ pub use request::{AskedHelp, Magic};
 pub use table::table;
 
 /// The magics: how they are written, and what they do.
-const MAGICS: [(&str, &str); 24] = [
+const MAGICS: [(&str, &str); 25] = [
     (
         "%time CODE",
         "the time that code takes to run; `%%time` for a whole cell",
@@ -81,6 +81,10 @@ const MAGICS: [(&str, &str); 24] = [
     (
         "%warnings",
         "the warnings so far; `silence`, `deny` or `default` with codes; `again`: show repeated ones",
+    ),
+    (
+        "%cd FOLDER",
+        "changes the folder in which cells run; without a name: the home folder",
     ),
     (
         "%dep CRATE = \"1\"",

@@ -15,13 +15,25 @@ use super::closures;
 use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_cell_text::rewrite::Rewritten;
 
+/// A variable that cannot be handed on to the next cell.
+pub struct Refused {
+    /// The variable.
+    pub name: String,
+    /// Its own cell uses it, and can run with it: it then ends with the cell.
+    pub can_end: bool,
+    /// What it is, for a later cell that asks for it: `a closure`.
+    pub ends_as: &'static str,
+    /// What is wrong, where the cell does nothing with it but bind it.
+    pub card: Diagnostic,
+}
+
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
 pub fn refused(
     errors: &[CompilationError],
     rewritten: &Rewritten,
     cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
-) -> Option<Diagnostic> {
+) -> Option<Refused> {
     let refused =
         |error: &CompilationError| not_persistent(&error.message(), rewritten, cell, variables);
     if let Some(found) = errors.iter().find_map(refused) {
@@ -97,7 +109,7 @@ pub fn not_persistent(
     rewritten: &Rewritten,
     cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
-) -> Option<Diagnostic> {
+) -> Option<Refused> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let name = quoted.next()?;
     let obstacle = if message.contains(contract::IS_A_CLOSURE) {
@@ -266,7 +278,7 @@ fn refuse(
     rewritten: &Rewritten,
     cell: &CellSyntax,
     variables: &BTreeMap<String, String>,
-) -> Option<Diagnostic> {
+) -> Option<Refused> {
     if !rewritten.bindings.iter().any(|binding| binding == name) {
         return None;
     }
@@ -280,7 +292,9 @@ fn refuse(
         // The same in words.
         fixes.remove(0);
     }
-    let place = word_position(cell.code(), name).map(|start| {
+    let mut places = word_positions(cell.code(), name);
+    let is_used = places.clone().nth(1).is_some();
+    let place = places.next().map(|start| {
         Place::Span(CellSpan {
             start,
             end: start + name.len(),
@@ -293,7 +307,17 @@ fn refuse(
         fixes,
         first,
     };
-    Some(rule.diagnostic())
+    let is_certain = !matches!(obstacle, Obstacle::Unknown | Obstacle::Never(_));
+    Some(Refused {
+        can_end: is_used && is_certain,
+        ends_as: match obstacle {
+            Obstacle::Closure => "a closure",
+            Obstacle::Reference => "a borrow",
+            _ => "of a type without a name",
+        },
+        name: name.to_owned(),
+        card: rule.diagnostic(),
+    })
 }
 
 /// What `read` makes of a `let` at the top of the cell, of its name and its value; the first that it
@@ -406,13 +430,15 @@ fn method_of(
     found.is_some()
 }
 
-fn word_position(code: &str, name: &str) -> Option<usize> {
+fn word_positions<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + Clone + 'a {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    code.match_indices(name).map(|(at, _)| at).find(|&at| {
-        let before = code[..at].chars().next_back();
-        let after = code[at + name.len()..].chars().next();
-        !before.is_some_and(is_word) && !after.is_some_and(is_word)
-    })
+    code.match_indices(name)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let before = code[..at].chars().next_back();
+            let after = code[at + name.len()..].chars().next();
+            !before.is_some_and(is_word) && !after.is_some_and(is_word)
+        })
 }
 
 #[cfg(test)]

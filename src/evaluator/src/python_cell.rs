@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use stratoscope_cell_syntax::CellSyntax;
 use stratoscope_diagnostics::Diagnostic;
-use stratoscope_diagnostics::check::{CellContext, check_cell, is_rust};
+use stratoscope_diagnostics::check::{CellContext, check_cell, is_no_code, is_rust};
 use stratoscope_python::{Answer, Known, Reading, Sign};
 use stratoscope_session::{CellOutcome, DiagnosticSettings};
 
@@ -58,7 +58,7 @@ pub(crate) fn has_nothing_to_do(cell: &CellSyntax, context: &CellContext) -> boo
 /// The answer to a cell that is Python: it parses as Python, and it is no Rust or says what no Rust says.
 fn python(cell: &CellSyntax, context: &CellContext) -> Option<Answer> {
     let text = &**cell.text();
-    if !may_be(text) {
+    if !may_be(text) || is_no_code(cell) {
         return None;
     }
     let known = Known {

@@ -146,7 +146,7 @@ pub use device::device;
 pub use interrupts::sleep;
 pub use request::{Answered, request};
 pub use scopes::{enter, guard, leave};
-pub use shell::{ShellError, environment, shell};
+pub use shell::{ShellError, change_folder, environment, shell};
 pub(crate) use thread_owner::addressed;
 pub use timing::{clock, clocked, timeit};
 pub use unused::{dropped, looks};

@@ -9,7 +9,6 @@ impl BertConfig {
     /// values now in force.
     pub fn to_json(&self, architecture: &str) -> String {
         let mut file = self.file.clone();
-        // It is there again below, if it holds.
         file.remove("trained_length");
         let family = self.family;
         let mut set = |name: &str, value: Value| {

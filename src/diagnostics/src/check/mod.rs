@@ -21,6 +21,7 @@ mod kind;
 mod literal;
 mod main_function;
 mod moved;
+mod not_code;
 mod of_the_cell;
 mod optimizer;
 mod our_words;
@@ -123,7 +124,7 @@ pub fn check_cell(cell: impl Into<CellSyntax>, context: &CellContext) -> Vec<Dia
 }
 
 fn find(cell: &Syntax, context: &CellContext) -> Vec<Diagnostic> {
-    if let Some(found) = shell::misplaced(cell.text()) {
+    if let Some(found) = shell::misplaced(cell.text()).or_else(|| not_code::answer(cell)) {
         return vec![found];
     }
     let mut findings = match cell.tokens() {
@@ -187,6 +188,14 @@ fn of_rust(cell: &Syntax, tokens: TokenStream, context: &CellContext) -> Vec<Dia
     }
     findings.extend(found.scopes.iter().map(scope::Misplaced::diagnostic));
     findings
+}
+
+/// Whether a cell is no code of any language.
+pub fn is_no_code(cell: impl Into<CellSyntax>) -> bool {
+    let is_none = cell
+        .into()
+        .read(|cell| Some(not_code::answer(cell).is_some()));
+    is_none.unwrap_or(false)
 }
 
 /// Whether a cell is Rust, apart from its lines for the kernel.

@@ -196,6 +196,7 @@ pub const CATALOGUE: &[Entry] = &[
     page::<QuestionMarkWithoutResult>(),
     page::<VariableInFunction>(),
     page::<MainNotCalled>(),
+    page::<NotCode>(),
     page::<NothingToDraw>(),
     page::<ChartLengthsDiffer>(),
     page::<DebuggerUnavailable>(),

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use evcxr::{Error, EvalOutputs};
 use stratoscope_wire::KeptVariable;
 
 use super::{Engine, PATIENCE};
@@ -17,6 +18,9 @@ use stratoscope_cell_text::rewrite::Rewritten;
 use stratoscope_compile::evcxr_contract::TAKE;
 use stratoscope_compile::state::State;
 use stratoscope_session::Stream;
+
+/// Variables that have ended with the cell that bound them, and what they were: `a borrow`.
+pub(super) type Ended = BTreeMap<String, &'static str>;
 
 impl Engine {
     /// The variables whose types the cell redefines; `changed`: the names that it redefines.
@@ -78,6 +82,45 @@ impl Engine {
         if !lost.is_empty() {
             let text = format!("this cell redefines types; lost: {}\n", show::names(&lost));
             current.outputs.stream(Stream::Stderr, &text);
+        }
+    }
+
+    /// Evaluates a cell. A variable that its cell uses, and that cannot be kept for the next one, ends with the cell: then
+    /// nothing has run yet, and the cell is compiled once more, with another value of this name at its end. Returns these
+    /// variables, with what they were.
+    pub(super) fn evaluate_whole(
+        &mut self,
+        rewritten: &mut Rewritten,
+        current: &Current,
+    ) -> (std::result::Result<EvalOutputs, Error>, Ended) {
+        let mut ended = Ended::new();
+        loop {
+            let result = self.evaluate(rewritten);
+            let Some(refused) = self
+                .not_kept(&result, rewritten, current)
+                .filter(|it| it.can_end && !ended.contains_key(&it.name))
+            else {
+                return (result, ended);
+            };
+            rewritten.text += &format!("\n;let {} = ();", refused.name);
+            ended.insert(refused.name, refused.ends_as);
+        }
+    }
+
+    /// These variables have ended with the cell that bound them, and the values that they had before are gone.
+    pub(super) fn end_variables(
+        &mut self,
+        ended: &Ended,
+        (rewritten, before): (&mut Rewritten, &mut BTreeMap<String, String>),
+        number: u64,
+    ) {
+        for (name, &what) in ended {
+            self.lost_variables
+                .note(name, Cause::Ended(what), number, Some(number));
+            self.made_by.remove(name);
+            self.masked.insert(name.clone());
+            before.remove(name);
+            rewritten.bindings.retain(|bound| bound != name);
         }
     }
 

@@ -102,7 +102,7 @@ impl Engine {
         let (cell, code, number) = (&current.cell, current.code(), current.number);
         let known = self.known_to_checks(current.profile);
         if let Some(found) = persistence::refused(errors, rewritten, cell, &known.variables) {
-            let found = show::diagnostic(found, None, current);
+            let found = show::diagnostic(found.card, None, current);
             return show::error_of(&[found], code, number);
         }
         let explain = |found| {
@@ -163,12 +163,31 @@ impl Engine {
         show::error_of(&shown, code, number)
     }
 
+    /// The variable for which evcxr or rustc has refused the cell.
+    pub(super) fn not_kept(
+        &self,
+        result: &std::result::Result<EvalOutputs, Error>,
+        rewritten: &Rewritten,
+        current: &Current,
+    ) -> Option<persistence::Refused> {
+        let variables = || self.known_to_checks(current.profile).variables;
+        match result {
+            Err(Error::CompilationErrors(errors)) => {
+                persistence::refused(errors, rewritten, &current.cell, &variables())
+            }
+            Err(Error::Message(message)) => {
+                persistence::not_persistent(message, rewritten, &current.cell, &variables())
+            }
+            _ => None,
+        }
+    }
+
     /// evcxr has refused the cell, or could not compile it.
     fn refused(&self, message: &str, rewritten: &Rewritten, current: &Current) -> CellError {
         let variables = self.known_to_checks(current.profile).variables;
         match persistence::not_persistent(message, rewritten, &current.cell, &variables) {
             Some(found) => {
-                let found = show::diagnostic(found, None, current);
+                let found = show::diagnostic(found.card, None, current);
                 show::error_of(&[found], current.code(), current.number)
             }
             None => {

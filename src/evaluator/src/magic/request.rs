@@ -363,9 +363,10 @@ mod tests {
             ("%matplotlib inline", keras, None),
             ("%load_ext tensorboard", keras, None),
             ("%matplotlib inline\n%load_ext tensorboard", loss, None),
-            ("%matplotlib inline", "let x = 1;", Some("UnknownMagic")),
-            ("%matplotlib inline", "f()", Some("UnknownMagic")),
-            ("%matplotlib inline", "", Some("UnknownMagic")),
+            ("%matplotlib inline", "let x = 1;", None),
+            ("%matplotlib inline", "", None),
+            ("%pylab inline", "let x = 1;", Some("UnknownMagic")),
+            ("%pylab inline", "f()", Some("UnknownMagic")),
             ("%%writefile net.py", keras, Some("UnknownMagic")),
             ("%vars", keras, Some("MagicNotAlone")),
         ] {
@@ -373,7 +374,7 @@ mod tests {
             assert_eq!(ename(&code), expected, "{code}");
             assert_eq!(Magic::parse(&code).is_none(), expected.is_none(), "{code}");
         }
-        let deep = format!("%matplotlib inline\n{}", "(".repeat(100_000));
+        let deep = format!("%pylab inline\n{}", "(".repeat(100_000));
         assert_eq!(ename(&deep), Some("UnknownMagic"));
     }
 

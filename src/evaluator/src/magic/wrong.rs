@@ -6,23 +6,10 @@ use stratoscope_diagnostics::{Profile, check};
 use super::{names, profile};
 
 /// IPython's magics that do not exist here, and what does the same.
-const ELSEWHERE: [(&str, &str); 24] = [
-    (
-        "autoreload",
-        "nothing needs it: run a cell again to replace what it defines",
-    ),
+const ELSEWHERE: [(&str, &str); 16] = [
     (
         "capture",
         "end the cell with `;` to show no result; `!COMMAND > FILE` keeps the output of a command",
-    ),
-    (
-        "cd",
-        "`std::env::set_current_dir(\"…\")?` changes the folder",
-    ),
-    ("conda", "`%dep` adds a crate, `!conda …` runs conda"),
-    (
-        "config",
-        "there is nothing to set; `%help` lists what there is",
     ),
     (
         "javascript",
@@ -33,17 +20,10 @@ const ELSEWHERE: [(&str, &str); 24] = [
         "there are no extensions: `%time` and `%timeit` are there, `history.plot();` draws, and a cell that is run again \
          replaces what it defines",
     ),
-    ("ls", "`!ls` lists files"),
     ("lsmagic", "`%help` lists all"),
-    (
-        "matplotlib",
-        "nothing needs it: `plot(&values)?` and `history.plot();` draw",
-    ),
     ("memit", "`%vars` shows the size of each variable"),
     ("pdb", "`%why` shows the last error once more"),
-    ("pip", "`%dep` adds a crate, `!pip …` runs pip"),
     ("prun", "`%time` and `%timeit` measure"),
-    ("pwd", "`!pwd` shows the folder"),
     (
         "python",
         "a cell of Python is translated to Rust; `!python3 FILE` runs a program",
@@ -167,7 +147,10 @@ mod tests {
         for (name, expected) in [
             ("tiem", "there is no magic `%tiem`; did you mean `%time`?"),
             ("var", "there is no magic `%var`; did you mean `%vars`?"),
-            ("pwd", "there is no magic `%pwd`; `!pwd` shows the folder"),
+            (
+                "run",
+                "there is no magic `%run`; `%load FILE` puts a file's text into the cell",
+            ),
             ("zzzzzz", "there is no magic `%zzzzzz`; `%help` lists all"),
         ] {
             assert_eq!(unknown(&format!("%{name}")), expected);

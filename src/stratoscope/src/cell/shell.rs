@@ -36,6 +36,25 @@ impl fmt::Display for ShellError {
 
 impl std::error::Error for ShellError {}
 
+/// `%cd`: changes the folder of the process, and shows the new one. Without a path it is the home folder.
+///
+/// # Errors
+/// There is no such folder.
+pub fn change_folder(path: &str) -> Result<(), String> {
+    let home = || std::env::var("HOME").unwrap_or_default();
+    let path = path.trim_matches(['"', '\'']);
+    let wanted = match path.strip_prefix('~') {
+        Some(rest) => home() + rest,
+        None if path.is_empty() => home(),
+        None => path.to_owned(),
+    };
+    let now = std::env::set_current_dir(&wanted).and_then(|()| std::env::current_dir());
+    let now =
+        now.map_err(|error| format!("the folder cannot be changed to `{wanted}`: {error}"))?;
+    println!("{}", now.display());
+    Ok(())
+}
+
 /// Runs a shell command; its output is output of the cell.
 ///
 /// # Errors
