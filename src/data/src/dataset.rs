@@ -92,6 +92,11 @@ impl Dataset {
         data.with_names_in_examples()
     }
 
+    /// The examples in their order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Example> {
+        self.examples.iter()
+    }
+
     /// How many examples there are.
     pub fn len(&self) -> usize {
         self.examples.len()
@@ -345,6 +350,15 @@ pub(crate) fn index_of(label_names: &[String]) -> HashMap<&str, usize> {
     numbered
         .map(|(index, name)| (name.as_str(), index))
         .collect()
+}
+
+impl<'a> IntoIterator for &'a Dataset {
+    type Item = &'a Example;
+    type IntoIter = std::slice::Iter<'a, Example>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 #[cfg(test)]

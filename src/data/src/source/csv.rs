@@ -141,6 +141,7 @@ pub(super) fn remark(text: &str) -> Option<String> {
     let separator = match separator_of(text) {
         b'\t' => "tabs",
         b';' => "`;`",
+        b'|' => "`|`",
         _ => return None,
     };
     Some(format!(
@@ -148,7 +149,7 @@ pub(super) fn remark(text: &str) -> Option<String> {
     ))
 }
 
-/// What separates the fields: a comma, unless the header has none and has `;` or tabs.
+/// What separates the fields: a comma, unless the header has none and has `;`, tabs or `|`.
 fn separator_of(text: &str) -> u8 {
     let header = text.lines().next().unwrap_or_default();
     let has = |sign: char| {
@@ -159,6 +160,7 @@ fn separator_of(text: &str) -> u8 {
     match (has(','), has(';'), has('\t')) {
         (false, true, _) => b';',
         (false, false, true) => b'\t',
+        (false, false, false) if has('|') => b'|',
         _ => b',',
     }
 }

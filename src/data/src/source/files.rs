@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::check::suggest;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::arrow::saved;
@@ -83,8 +84,14 @@ fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
             &fix,
         ));
     }
+    if path.is_dir() {
+        return Err(folder(call, path));
+    }
     if !is_pattern(path) {
-        return Ok(vec![path.to_owned()]);
+        return match path.symlink_metadata().is_err() {
+            true => Err(missing(call, path)),
+            false => Ok(vec![path.to_owned()]),
+        };
     }
     let pattern = path.to_string_lossy();
     let unreadable = |reason: String| problem::unreadable(call, &pattern, None, reason);
@@ -116,6 +123,70 @@ fn named(call: &str, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// SC0911 for a folder in place of a file: the pattern that names its files.
+fn folder(call: &str, path: &Path) -> Box<Diagnostic> {
+    let name = path.to_string_lossy();
+    let name = name.trim_end_matches('/');
+    let files = files_in(path).unwrap_or_default();
+    let ending = |file: &String| Some(Path::new(file).extension()?.to_str()?.to_owned());
+    let usual = call
+        .split("::")
+        .nth(1)
+        .unwrap_or_default()
+        .trim_end_matches("_with")
+        .to_owned();
+    let endings: Vec<String> = files.iter().filter_map(ending).collect();
+    let fix = match endings
+        .contains(&usual)
+        .then_some(&usual)
+        .or(endings.first())
+    {
+        Some(ending) => format!("name its files by a pattern: `{call}(\"{name}/*.{ending}\")?`"),
+        None => format!("name a file; {}", neighbors(&path.join("*"))),
+    };
+    problem::unreadable_with(call, name, "it is a folder, not a file", &fix)
+}
+
+/// SC0911 for a file that is not there: one of a similar name, or those that are.
+fn missing(call: &str, path: &Path) -> Box<Diagnostic> {
+    let name = path.to_string_lossy();
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let files = files_in(folder_of(path)).unwrap_or_default();
+    let similar = suggest::similar(&wanted, files.iter().map(String::as_str));
+    let fix = match similar.first() {
+        Some(similar) => format!("did you mean `{}`?", folder.join(similar).display()),
+        None => format!("check the path: {}", neighbors(path)),
+    };
+    let reason = match std::env::current_dir() {
+        Ok(here) if path.is_relative() => {
+            format!(
+                "there is no such file; relative paths start at `{}`",
+                here.display()
+            )
+        }
+        _ => "there is no such file".to_owned(),
+    };
+    problem::unreadable_with(call, &name, &reason, &fix)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The names of the files in a folder, sorted; `None` where there is no such folder.
+fn files_in(folder: &Path) -> Option<Vec<String>> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let files = entries.flatten().filter(|entry| entry.path().is_file());
+    let files = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut files: Vec<String> = files.take(MOST).collect();
+    files.sort();
+    Some(files)
+}
+
 /// A file that the pattern may mean, by its ending, and whose name is no UTF-8: a pattern leaves it out without a word.
 fn not_utf8(pattern: &Path) -> Option<String> {
     let folder = pattern.parent().filter(|it| !it.as_os_str().is_empty());
@@ -130,18 +201,11 @@ fn not_utf8(pattern: &Path) -> Option<String> {
 
 /// The files beside those that a pattern would name.
 fn neighbors(pattern: &Path) -> String {
-    let folder = match pattern.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(pattern);
     let name = folder.display();
-    let Ok(entries) = std::fs::read_dir(folder) else {
+    let Some(files) = files_in(folder) else {
         return format!("there is no folder `{name}`");
     };
-    let files = entries.flatten().filter(|entry| entry.path().is_file());
-    let files = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut files: Vec<String> = files.take(MOST).collect();
-    files.sort();
     if files.is_empty() {
         format!("`{name}` has no file")
     } else {

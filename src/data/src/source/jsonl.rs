@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::{Diagnostic, Result};
 use stratoscope_render::text;
 
 use super::records::{TAGS, WORDS};
@@ -54,6 +54,59 @@ pub(super) fn lines_of_array(source: &str, text: &str) -> Result<Option<String>>
     Ok(lines)
 }
 
+/// The columns of the first object: its keys, and in place of the key of an object those of that, behind a dot:
+/// `review.body`, as pandas' `json_normalize` names them.
+pub(super) fn columns(first: &Map<String, Value>) -> Vec<String> {
+    /// Objects that lie deeper stay whole.
+    const DEEPEST: usize = 4;
+    fn add(prefix: &str, object: &Map<String, Value>, depth: usize, columns: &mut Vec<String>) {
+        for (key, value) in object {
+            let name = format!("{prefix}{key}");
+            match value {
+                Value::Object(inner) if depth < DEEPEST && !inner.is_empty() => {
+                    add(&format!("{name}."), inner, depth + 1, columns);
+                }
+                _ => columns.push(name),
+            }
+        }
+    }
+    let keys: Vec<String> = first.keys().cloned().collect();
+    if question_columns(&keys).is_some() {
+        return keys;
+    }
+    let mut columns = Vec::new();
+    add("", first, 0, &mut columns);
+    columns
+}
+
+/// The value of a column, whose name may lead into objects.
+fn value<'a>(object: &'a Map<String, Value>, column: &str) -> Option<&'a Value> {
+    object.get(column).or_else(|| {
+        column.match_indices('.').find_map(|(at, _)| {
+            let inner = object.get(&column[..at])?.as_object()?;
+            value(inner, &column[at + 1..])
+        })
+    })
+}
+
+/// Whether the one object of a file has a column under each key, by the numbers of the rows, as pandas writes by default.
+pub(super) fn is_by_columns(first: &Map<String, Value>) -> bool {
+    let is_number = |key: &String| !key.is_empty() && key.bytes().all(|it| it.is_ascii_digit());
+    let is_column = |value: &Value| {
+        let rows = value.as_object();
+        rows.is_some_and(|rows| !rows.is_empty() && rows.keys().all(is_number))
+    };
+    !first.is_empty() && first.values().all(is_column)
+}
+
+/// SC0911 for it.
+pub(super) fn by_columns(source: &str) -> Box<Diagnostic> {
+    let reason = "it is one object with the columns of a table, as pandas writes by default, not one object a line";
+    let fix =
+        "write an object a line: `df.to_json(\"data.jsonl\", orient=\"records\", lines=True)`";
+    problem::unreadable_with(CALL, source, reason, fix)
+}
+
 /// The columns of a question, its context and its answers, where rows have all three.
 pub(super) fn question_columns(header: &[String]) -> Option<[usize; 3]> {
     let column = |name: &str| header.iter().position(|it| it == name);
@@ -86,7 +139,7 @@ pub(super) fn texts(list: &str) -> Option<Vec<String>> {
 /// The object that a line is; or what is wrong with it.
 pub(super) fn object(line: &str) -> std::result::Result<Map<String, Value>, String> {
     let object: Map<String, Value> =
-        serde_json::from_str(line).map_err(|error| not_an_object(&error))?;
+        serde_json::from_str(line).map_err(|error| not_an_object(line, &error))?;
     // The parser keeps the last of them.
     if let Some(key) = key_that_is_there_twice(line) {
         let key = text::excerpt(&key, 40);
@@ -106,11 +159,14 @@ pub(super) fn fields(
     let mut fields = vec![String::new(); header.len()];
     for &column in needed {
         let key = &header[column];
-        let value = object.get(key).ok_or_else(|| {
+        let value = value(&object, key).ok_or_else(|| {
             let keys: Vec<&String> = object.keys().collect();
             let found = text::names(&keys, 12);
             format!("the key `{key}` of the first line is missing; found {found}")
         })?;
+        if value.is_object() && *key != COLUMNS[2] {
+            return Err(format!("`{key}` is an object, not a text"));
+        }
         fields[column] = text_of(value);
     }
     Ok(fields)
@@ -167,7 +223,17 @@ fn text_of(value: &Value) -> String {
 }
 
 /// The parser's message without its line number, which is always 1 here.
-fn not_an_object(error: &serde_json::Error) -> String {
+fn not_an_object(line: &str, error: &serde_json::Error) -> String {
+    if !line.trim_start().starts_with('{') {
+        let begin = text::excerpt(line.trim(), 40);
+        let separated = ['\t', ',', ';'].into_iter().find(|&it| line.contains(it));
+        let other = match separated {
+            Some('\t') => ", as a table does that `Dataset::tsv` reads",
+            Some(_) => ", as a table does that `Dataset::csv` reads",
+            None => "",
+        };
+        return format!("it is not a JSON object: it begins with `{begin}`{other}");
+    }
     let reason = error.to_string();
     let reason = match reason.split_once(" at line ") {
         Some((reason, _)) => format!("{reason} at column {}", error.column()),

@@ -238,7 +238,10 @@ impl Layout {
         if let (None, Content::Line(line)) = (&self.meaning, &raw.content)
             && let Ok(first) = jsonl::object(line)
         {
-            self.header = first.keys().cloned().collect();
+            if jsonl::is_by_columns(&first) {
+                return Err(jsonl::by_columns(&self.source));
+            }
+            self.header = jsonl::columns(&first);
             self.choose(jsonl::words_and_tags(&self.header, &first))?;
         }
         Ok(self.row(raw))

@@ -56,20 +56,48 @@ const LABELS: &[&str] = &[
 ];
 
 impl MissingColumn {
+    /// The first column of one of these names.
+    fn named(&self, names: &[&str]) -> Option<&str> {
+        let found = names.iter().find_map(|name| {
+            let is_it = |column: &&String| column.eq_ignore_ascii_case(name);
+            self.found.iter().find(is_it)
+        });
+        found.map(String::as_str)
+    }
+
+    /// Whether the first line of a table is a row: of its fields none is a usual name, and one is a sentence or a number.
+    fn has_no_header(&self) -> bool {
+        let reader = self.reader.as_deref().unwrap_or_default();
+        let is_table = ["::csv", "::tsv"].iter().any(|it| reader.contains(it));
+        let is_value = |field: &String| {
+            field.split_whitespace().count() >= 3 || field.trim().parse::<f64>().is_ok()
+        };
+        let is_named = self.named(TEXTS).or(self.named(LABELS)).is_some();
+        is_table && !is_named && self.found.iter().any(is_value)
+    }
+
+    /// Whether a label is missing and no other column can hold it: numbers of rows do not.
+    fn is_unlabelled(&self) -> bool {
+        const NUMBERS: [&str; 6] = ["", "id", "idx", "index", "guid", "uid"];
+        let text = self.named(TEXTS);
+        let mut others = self.found.iter().filter(|it| Some(it.as_str()) != text);
+        let is_number = |it: &String| {
+            let name = it.to_lowercase();
+            NUMBERS.contains(&name.as_str()) || name.starts_with("unnamed")
+        };
+        self.column == "label" && text.is_some() && others.all(is_number)
+    }
+
     /// The columns that probably hold the text and the label.
     fn probable(&self) -> Option<[&str; 2]> {
-        let named = |names: &[&str]| {
-            let found = names.iter().find_map(|name| {
-                let is_it = |column: &&String| column.eq_ignore_ascii_case(name);
-                self.found.iter().find(is_it)
-            });
-            found.map(String::as_str)
-        };
         let beside = |taken: &str| {
             let mut others = self.found.iter().filter(|column| *column != taken);
             others.next().map(String::as_str)
         };
-        match (named(TEXTS), named(LABELS)) {
+        if self.is_unlabelled() {
+            return None;
+        }
+        match (self.named(TEXTS), self.named(LABELS)) {
             (Some(text), Some(label)) => Some([text, label]),
             (Some(text), None) => Some([text, beside(text)?]),
             (None, Some(label)) => Some([beside(label)?, label]),
@@ -122,12 +150,36 @@ impl MissingColumn {
                 (',', false) => "read it by `Dataset::csv(…)?`",
                 ('\t', true) => "read it by `Stream::tsv(…)?`",
                 ('\t', false) => "read it by `Dataset::tsv(…)?`",
-                (';', _) => "read it by `Dataset::csv(…)?`, which sees the separator",
-                _ => "write it with commas: in pandas `df.to_csv(\"data.csv\", index=False)`",
+                _ => "read it by `Dataset::csv(…)?`, which sees the separator",
             };
             return diagnostic
                 .why(format!("its fields are separated by {shown}"))
                 .fix(fix);
+        }
+        if self.has_no_header() {
+            let names = match self.found.len() {
+                2 => "text,label".to_owned(),
+                others => vec!["text", "label"]
+                    .into_iter()
+                    .chain(vec!["other"; others.max(2) - 2])
+                    .collect::<Vec<_>>()
+                    .join(","),
+            };
+            return diagnostic
+                .why("its first line looks like a row: the file has no header")
+                .fix(format!(
+                    "write the names of the columns above it: `!sed -i '1i {names}' {:?}`",
+                    self.path
+                ));
+        }
+        if self.is_unlabelled()
+            && let Some(text) = self.named(TEXTS)
+        {
+            diagnostic = diagnostic.fix(format!(
+                "read it without labels, to predict them: `{}_with({:?}, &Columns::new().text({text:?}).unlabelled())?`",
+                self.reader.as_deref().unwrap_or_default().trim_end_matches("_with"),
+                self.path
+            ));
         }
         if let Some(call) = self.call() {
             diagnostic = diagnostic.fix(format!("name the columns: `{call}`"));

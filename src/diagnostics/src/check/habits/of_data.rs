@@ -43,18 +43,18 @@ pub(super) const DATASET: &[Habit] = &[
         "leave the call out: the data is in memory, and the next batches are prepared meanwhile",
     ),
     Habit(
-        "iter() | into_iter() | as_numpy_iterator() | iterrows() | itertuples()",
-        "{it}.examples.iter()",
+        "into_iter() | as_numpy_iterator() | iterrows() | itertuples()",
+        "{it}.iter()",
         "the examples are a list",
     ),
     Habit(
         "for",
-        "&{it}.examples",
+        "&{it}",
         "the examples are a list: `example.text`, `example.features`, `example.label`",
     ),
     Habit(
         "enumerate()",
-        "{it}.examples.iter().enumerate()",
+        "{it}.iter().enumerate()",
         "the examples are a list",
     ),
     Habit(
