@@ -32,6 +32,7 @@ mod plain;
 mod python;
 mod python_expressions;
 mod python_values;
+mod readers;
 mod resolve;
 mod returned;
 mod scan;

@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 use super::calls::{Found, Operand, span_of};
 use super::strategies::strategies_made_in;
 use super::{
-    CellContext, habits, kind, outside_function, plain, returned, slips, suggest,
+    CellContext, habits, kind, outside_function, plain, readers, returned, slips, suggest,
     wrong_type::wrong_type,
 };
 use crate::arguments::Kind;
@@ -117,7 +117,7 @@ fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
     let call = found.plain.iter().find(is_meant)?;
     let argument = call.named.iter().find(|it| it.name_span == span)?;
     let is_method = call.receiver.is_some() && !context.defined.functions.contains(&call.name);
-    let fix = match plain::with_columns(call) {
+    let fix = match readers::with_columns(call) {
         Some(fix) => fix,
         None if is_method => plain::as_methods(cell.text(), call),
         None => plain::without_names(cell.text(), call),

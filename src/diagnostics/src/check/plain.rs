@@ -209,44 +209,6 @@ pub(super) fn without_names(text: &str, plain: &Plain) -> Fix {
     }
 }
 
-/// A reader of files with its columns as named values: `Dataset::csv("a.csv", text = "review")`.
-pub(super) fn with_columns(plain: &Plain) -> Option<Fix> {
-    let of = plain
-        .path
-        .as_deref()
-        .filter(|it| matches!(*it, "Dataset" | "Stream"))?;
-    let format = plain.name.trim_end_matches("_with");
-    let format = format.rsplit('_').next().unwrap_or(format);
-    let reader = match format {
-        "csv" | "tsv" | "jsonl" | "parquet" | "arrow" => format,
-        "json" => "jsonl",
-        _ => return None,
-    };
-    let [path] = plain.operands.as_slice() else {
-        return None;
-    };
-    let mut columns = "Columns::new()".to_owned();
-    for argument in &plain.named {
-        let setting = match argument.name.as_str() {
-            "text" | "texts" | "text_column" | "text_col" | "x" => "text",
-            "pair" | "text_pair" | "pair_column" => "pair",
-            "label" | "labels" | "label_column" | "label_col" | "target" | "y" => "label",
-            "weight" | "value" => &argument.name,
-            _ => return None,
-        };
-        columns += &format!(".{setting}({})", argument.value);
-    }
-    let inner = format!("{reader}_with({}, &{columns})", path.text);
-    Some(Fix {
-        kind: crate::FixKind::Change,
-        title: text::excerpt(&format!("{of}::{inner}"), 76),
-        edits: vec![Edit {
-            place: Place::span(plain.name_span.start, plain.span.end),
-            replacement: inner,
-        }],
-    })
-}
-
 /// `history = model.fit(…)`: the `let` and the `;` of a line of Python that assigns.
 fn without_let(text: &str, call: CellSpan) -> Vec<Edit> {
     let line = text[..call.start].rfind('\n').map_or(0, |at| at + 1);

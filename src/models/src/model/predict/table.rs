@@ -43,13 +43,13 @@ impl Predictions {
             "display:inline-block;height:9px;background-color:#3b82c4;border-radius:2px";
         let mut html = data_table(DATA_TABLE_STYLE) + "<tr>";
         // Writing to a string cannot fail.
-        for (name, align) in [
-            ("text", "left"),
-            ("label", "left"),
-            ("probability", "left"),
-            ("next best", "left"),
-        ] {
-            let _ = write!(html, "<th style=\"{HEAD};text-align:{align}\">{name}</th>");
+        let has_classes = self.rows.iter().any(|row| row.class.is_some());
+        let names: &[&str] = match has_classes {
+            true => &["text", "label", "probability", "next best"],
+            false => &["text", "value"],
+        };
+        for name in names {
+            let _ = write!(html, "<th style=\"{HEAD};text-align:left\">{name}</th>");
         }
         html.push_str("</tr>");
         for row in &self.rows {
@@ -62,6 +62,10 @@ impl Predictions {
                 html,
                 "<tr><td style=\"{TABLE_CELL}\">{text}</td><td style=\"{TABLE_CELL};font-weight:600\">{label}</td>"
             );
+            if !has_classes {
+                html.push_str("</tr>");
+                continue;
+            }
             if row.class.is_some() {
                 let width = (row.score * 80.0).round().clamp(1.0, 80.0);
                 let _ = write!(
