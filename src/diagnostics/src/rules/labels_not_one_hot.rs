@@ -8,6 +8,8 @@ use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 pub struct LabelsNotOneHot {
     /// Outputs of the head, C.
     pub classes: usize,
+    /// Whether the loss takes logits.
+    pub from_logits: bool,
 }
 
 impl Rule for LabelsNotOneHot {
@@ -38,7 +40,10 @@ impl Rule for LabelsNotOneHot {
             "each index becomes a row with a single 1",
         )
         .why("the loss equals `SparseCategoricalCrossentropy`; only label smoothing needs this one")
-        .fix("write `loss = SparseCategoricalCrossentropy { from_logits: true }`")
+        .fix(format!(
+            "write `loss = SparseCategoricalCrossentropy {{ from_logits: {} }}`",
+            self.from_logits
+        ))
         .fix("or keep it for `.label_smoothing(0.1)`")
         .tensorflow(Quote::with(
             "SC0304",

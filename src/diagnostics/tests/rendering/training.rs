@@ -43,7 +43,10 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             source: "reviews.csv".into(),
             call: "fit".into(),
         }),
-        example(LabelsNotOneHot { classes: 3 }),
+        example(LabelsNotOneHot {
+            classes: 3,
+            from_logits: true,
+        }),
         example(SoftmaxOverOneOutput {
             loss: "SparseCategoricalCrossentropy".into(),
             in_the_head: false,

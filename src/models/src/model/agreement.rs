@@ -292,7 +292,12 @@ pub(crate) fn warnings(
             (loss, state.files.classes())
             && smoothed.share == 0.0
         {
-            found.push(LabelsNotOneHot { classes }.diagnostic());
+            let from_logits = smoothed.loss.from_logits;
+            let rule = LabelsNotOneHot {
+                classes,
+                from_logits,
+            };
+            found.push(rule.diagnostic());
         }
     }
     found.extend(rate(state, optimizer));
