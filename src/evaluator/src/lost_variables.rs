@@ -136,7 +136,7 @@ impl Loss {
             Cause::MovedAndFailed => format!("cell {cell} had moved it when it failed"),
             Cause::BoundAgain => format!("cell {cell} had bound it again when it failed"),
             Cause::Moved => format!("cell {cell} moved it"),
-            Cause::Ended(what) => format!("it was {what}, which ends with its cell, {cell}"),
+            Cause::Ended(what) => format!("it was {what}, and ended with cell {cell}"),
             Cause::TypeRedefined => format!("it was lost when cell {cell} redefined its type"),
             Cause::NotMade => format!("cell {cell}, which binds it, failed before it was kept"),
             Cause::Returned => format!("cell {cell} returned before the line that binds it"),

@@ -27,6 +27,13 @@ pub struct Refused {
     pub card: Diagnostic,
 }
 
+/// A closure that its own cell calls: no later cell can have it.
+pub fn called_closure(cell: &CellSyntax) -> Option<String> {
+    let name = closure_in(cell)?;
+    let is_used = word_positions(cell.code(), &name).nth(1).is_some();
+    is_used.then_some(name)
+}
+
 /// What keeps variables of this cell from being handed on, if that is what these errors are about.
 pub fn refused(
     errors: &[CompilationError],

@@ -226,7 +226,9 @@ fn text_of(value: &Value) -> String {
 fn not_an_object(line: &str, error: &serde_json::Error) -> String {
     if !line.trim_start().starts_with('{') {
         let begin = text::excerpt(line.trim(), 40);
-        let separated = ['\t', ',', ';'].into_iter().find(|&it| line.contains(it));
+        let separated = ['\t', ',', ';', '|']
+            .into_iter()
+            .find(|&it| line.contains(it));
         let other = match separated {
             Some('\t') => ", as a table does that `Dataset::tsv` reads",
             Some(_) => ", as a table does that `Dataset::csv` reads",

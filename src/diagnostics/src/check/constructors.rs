@@ -2,6 +2,7 @@
 
 use super::calls::{CallArgument, slice};
 use super::plain::{self, Plain};
+use super::readers;
 use crate::rules::STRATEGIES;
 use crate::{CellSpan, Edit, Fix, Place, arguments};
 use stratoscope_render::text;
@@ -168,6 +169,9 @@ pub(super) fn written(text: &str, plain: &Plain) -> Option<Fix> {
             .find(|builder| builder.name == "EarlyStopping")?;
         let written = built(plain, true, builder.operands, builder.methods);
         return whole(written.replacen("new::new", "EarlyStopping::new", 1), false);
+    }
+    if let Some(fix) = readers::with_columns(plain).filter(|_| !plain.named.is_empty()) {
+        return Some(fix);
     }
     let is_function = FUNCTIONS.contains(&name) && !plain.named.is_empty();
     is_function.then(|| plain::without_names(text, plain))

@@ -11,6 +11,7 @@ use stratoscope_wire::KeptVariable;
 
 use super::{Engine, PATIENCE};
 use crate::lost_variables::Cause;
+use crate::persistence;
 use crate::relay::Current;
 use crate::show;
 use stratoscope_cell_text::definitions;
@@ -94,16 +95,24 @@ impl Engine {
         current: &Current,
     ) -> (std::result::Result<EvalOutputs, Error>, Ended) {
         let mut ended = Ended::new();
+        let is_bound_once = |name: &String| {
+            let bound = rewritten.bindings.iter().filter(|it| *it == name);
+            bound.count() == 1
+        };
+        // A closure is not compiled in vain.
+        let closure = persistence::called_closure(&current.cell).filter(is_bound_once);
+        let mut next = closure.map(|name| (name, "a closure"));
         loop {
+            if let Some((name, what)) = next {
+                rewritten.text += &format!("\n;let {name} = ();");
+                ended.insert(name, what);
+            }
             let result = self.evaluate(rewritten);
-            let Some(refused) = self
-                .not_kept(&result, rewritten, current)
-                .filter(|it| it.can_end && !ended.contains_key(&it.name))
-            else {
-                return (result, ended);
-            };
-            rewritten.text += &format!("\n;let {} = ();", refused.name);
-            ended.insert(refused.name, refused.ends_as);
+            let refused = self.not_kept(&result, rewritten, current);
+            match refused.filter(|it| it.can_end && !ended.contains_key(&it.name)) {
+                Some(refused) => next = Some((refused.name, refused.ends_as)),
+                None => return (result, ended),
+            }
         }
     }
 
