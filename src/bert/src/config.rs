@@ -20,6 +20,26 @@ mod write;
 pub use modern::{LayerAttention, ModernConfig, Pooling};
 pub use relative::{DistanceVectors, Relative};
 
+/// The activation of the feed-forward part and of the head that predicts tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gelu {
+    /// By erf: `gelu`.
+    #[default]
+    Exact,
+    /// The approximation by tanh: `gelu_new`.
+    Tanh,
+}
+
+impl Gelu {
+    /// What a file calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "gelu",
+            Self::Tanh => "gelu_new",
+        }
+    }
+}
+
 /// A configuration that describes a BERT this crate can compute.
 ///
 /// Fields this crate does not know are kept and written back by [`BertConfig::to_json`].
@@ -27,8 +47,8 @@ pub use relative::{DistanceVectors, Relative};
 pub struct BertConfig {
     /// V, the number of tokens; every token id is below it. At least 1.
     pub vocab_size: usize,
-    /// E, the length of the vectors in the tables of embeddings where it is not H: ELECTRA's small models make H numbers of
-    /// them with a dense layer.
+    /// E, the length of the vectors in the tables of embeddings where a dense layer makes H numbers of them: in ELECTRA's small
+    /// models, and in ALBERT.
     #[serde(default)]
     pub embedding_size: Option<usize>,
     /// H, the length of a token's vector; a multiple of `num_attention_heads`.
@@ -39,6 +59,9 @@ pub struct BertConfig {
     pub num_attention_heads: usize,
     /// The width of the feed-forward part, at least 1.
     pub intermediate_size: usize,
+    /// What follows the product that widens.
+    #[serde(default)]
+    pub gelu: Gelu,
     /// Dropout of embeddings, attention outputs and feed-forward outputs; 0 up to, not including, 1.
     pub hidden_dropout_prob: f64,
     /// Dropout of the attention probabilities; 0 up to, not including, 1.
@@ -251,6 +274,12 @@ impl BertConfig {
     /// Whether the embeddings add vectors for positions and segments to those of the words.
     pub(crate) fn has_positions(&self) -> bool {
         !matches!(self.family, Family::ModernBert | Family::Deberta)
+    }
+
+    /// The dropout of what the feed-forward part adds to its input, where it has one.
+    pub(crate) fn feed_forward_dropout(&self) -> Option<f64> {
+        let has_one = self.family.drops_feed_forward();
+        has_one.then_some(self.hidden_dropout_prob)
     }
 
     /// E, the length of the vectors in the tables of embeddings.

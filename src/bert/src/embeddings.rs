@@ -2,7 +2,8 @@
 //! Source: Devlin et al. 2019, section 3 and figure 2; google-research/bert@eedf571 `modeling.py`,
 //! `embedding_lookup` and `embedding_postprocessor`.
 //! ModernBERT and DeBERTa have a vector for the word only: positions are in their attention.
-//! Dimensions: B sequences, S positions, E = embedding_width, which is H = hidden_size but for ELECTRA's small models.
+//! Dimensions: B sequences, S positions, E = embedding_width, which is H = hidden_size but for ALBERT and
+//! ELECTRA's small models.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -126,8 +127,9 @@ impl Embeddings {
     }
 }
 
-/// The layer after the embeddings that makes H numbers of E, where there is a difference. Its key `embeddings_project` is
-/// beside that of the embeddings. Source: transformers v4.57.1 `modeling_electra.py`, `ElectraModel`.
+/// The layer after the embeddings that makes H numbers of E, where there is a difference, and in ALBERT. Its key
+/// `embeddings_project` is beside that of the embeddings. Source: transformers v4.57.1 `modeling_electra.py`, `ElectraModel`;
+/// v5.24.0 `modeling_albert.py`, `AlbertTransformer`.
 pub(crate) fn projection(parameters: &mut Parameters, config: &BertConfig) -> Option<Linear> {
     let width = config.embedding_size?;
     let mut inside = parameters.enter("embeddings_project");

@@ -23,10 +23,12 @@ const FEWEST_ROWS: usize = 32;
 /// `num_hidden_layers` layers of the same kind, one after the other.
 #[derive(Module, Debug)]
 pub struct Encoder {
-    /// The layers, from the embeddings upwards.
+    /// The layers that have parameters, from the embeddings upwards. ALBERT has one, which is computed `num_hidden_layers` times.
     pub layer: Vec<EncoderLayer>,
     /// What all layers look distances up in: MPNet's and DeBERTa's.
     pub relative: Option<RelativePositions>,
+    #[module(skip)]
+    depth: usize,
 }
 
 /// A layer by where it normalizes. The variant is no part of the keys below it.
@@ -46,6 +48,17 @@ impl EncoderLayer {
             Some(modern) => Self::PreNorm(PreNormLayer::new(parameters, (config, modern), layer)),
             None => Self::PostNorm(Layer::new(parameters, config, layer)),
         }
+    }
+
+    /// The layer with the same parameters, as it is computed at another place, counted from 0: its dropout masks are others.
+    fn at(&self, place: usize) -> Self {
+        let mut layer = self.clone();
+        match &mut layer {
+            Self::PostNorm(layer) => layer.move_to(place),
+            // Each of its layers has parameters.
+            Self::PreNorm(_) => {}
+        }
+        layer
     }
 
     /// How many attention heads it has.
@@ -104,11 +117,34 @@ impl Encoder {
     /// Takes the parameters under `encoder`.
     pub fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let mut layers = parameters.enter("layer");
-        let layer = (0..config.num_hidden_layers)
+        let depth = config.num_hidden_layers;
+        let own = if config.family.shares_layers() {
+            depth.min(1)
+        } else {
+            depth
+        };
+        let layer = (0..own)
             .map(|index| EncoderLayer::new(&mut layers.enter(&index.to_string()), config, index))
             .collect();
         let relative = RelativePositions::new(parameters, config);
-        Self { layer, relative }
+        Self {
+            layer,
+            relative,
+            depth,
+        }
+    }
+
+    /// How many layers are computed one after the other.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The layer that is computed at a place, counted from 0.
+    fn at(&self, place: usize) -> EncoderLayer {
+        match self.layer.get(place) {
+            Some(layer) => layer.clone(),
+            None => self.layer[0].at(place),
+        }
     }
 
     /// The output of every layer, the last one last. Keeping them costs no copy: a tensor is a
@@ -122,7 +158,7 @@ impl Encoder {
         attention_mask: Tensor<2>,
         mode: Mode,
     ) -> Vec<Tensor<3>> {
-        self.through(0..self.layer.len(), embedded, attention_mask, mode)
+        self.through(0..self.depth, embedded, attention_mask, mode)
     }
 
     /// The outputs of some consecutive layers, from the output of the layer before them.
@@ -142,8 +178,8 @@ impl Encoder {
         let mask = attention_mask.inner();
         for index in layers {
             let mask = mask.clone();
-            // The table's gradient is the sum of those of all layers.
-            let part = (self.layer[index].clone(), self.relative.clone());
+            // What several layers have in common gets the sum of their gradients: the table, and ALBERT's layer.
+            let part = (self.at(index), self.relative.clone());
             let forward = move |part: &(EncoderLayer, Option<RelativePositions>), x| {
                 let (layer, relative) = part;
                 let forward = || layer.forward(x, mask.clone(), relative.as_ref(), mode);
@@ -166,11 +202,12 @@ impl Encoder {
         let positions = FEWEST_ROWS.div_ceil(batch.max(1)).min(sequence);
         let mut hidden_states = embedded;
         let relative = self.relative.as_ref();
-        if let Some((last, before)) = self.layer.split_last() {
-            for layer in before {
-                let mask = attention_mask.clone();
+        if let Some(last) = self.depth.checked_sub(1) {
+            for index in 0..last {
+                let (layer, mask) = (self.at(index), attention_mask.clone());
                 hidden_states = layer.forward(hidden_states, mask, relative, Mode::Eval);
             }
+            let last = self.at(last);
             hidden_states = last.first(hidden_states, attention_mask, relative, positions);
         }
         hidden_states

@@ -1,11 +1,15 @@
 //! Models whose weights BERT's layers can hold: what they call BERT's fields and tensors, and where they differ. Source:
 //! transformers v4.57.1, `modeling_distilbert.py`, `modeling_roberta.py`, `modeling_electra.py`, `modeling_modernbert.py`, v5.24.0,
-//! `modeling_mpnet.py`, `modeling_deberta_v2.py`, and the configurations beside them.
+//! `modeling_mpnet.py`, `modeling_deberta_v2.py`, `modeling_albert.py`, and the configurations beside them.
 
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
+use crate::config::Gelu;
 use crate::ops;
+
+mod albert;
+mod modern;
 
 /// A kind of model. A checkpoint is saved as what it was read as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub enum Family {
     /// ([`RelativePositions`](crate::relative::RelativePositions)); no segments; the first token's vector goes through a dense
     /// layer and GELU.
     Deberta,
+    /// Lan et al. 2020: all layers are one layer, which is computed several times
+    /// ([`Encoder`](crate::encoder::Encoder)); tables of shorter vectors than the layers take.
+    Albert,
 }
 
 /// The layers of DistilBERT: BERT's path below a layer, and its own.
@@ -45,16 +52,6 @@ const DISTILBERT_LAYER: [(&str, &str); 8] = [
     ("intermediate.dense.", "ffn.lin1."),
     ("output.dense.", "ffn.lin2."),
     ("output.LayerNorm.", "output_layer_norm."),
-];
-
-/// The layers of ModernBERT: our path below a layer, and its own.
-const MODERNBERT_LAYER: [(&str, &str); 6] = [
-    ("attention.LayerNorm.", "attn_norm."),
-    ("attention.self.qkv.", "attn.Wqkv."),
-    ("attention.output.dense.", "attn.Wo."),
-    ("intermediate.LayerNorm.", "mlp_norm."),
-    ("intermediate.dense.", "mlp.Wi."),
-    ("output.dense.", "mlp.Wo."),
 ];
 
 /// The attention of MPNet: BERT's path below a layer, and its own. The rest of a layer is called as BERT's.
@@ -106,7 +103,7 @@ const PREDICTIONS: [[&str; 5]; 3] = [
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Bert,
         Self::DistilBert,
         Self::Roberta,
@@ -116,6 +113,7 @@ impl Family {
         Self::ModernBert,
         Self::MpNet,
         Self::Deberta,
+        Self::Albert,
     ];
 
     /// What `model_type` says in `config.json`.
@@ -130,6 +128,7 @@ impl Family {
             Self::ModernBert => "modernbert",
             Self::MpNet => "mpnet",
             Self::Deberta => "deberta-v2",
+            Self::Albert => "albert",
         }
     }
 
@@ -145,6 +144,7 @@ impl Family {
             Self::ModernBert => "ModernBert",
             Self::MpNet => "MPNet",
             Self::Deberta => "DebertaV2",
+            Self::Albert => "Albert",
         }
     }
 
@@ -169,7 +169,7 @@ impl Family {
             .find_map(|[bert, distilbert, roberta, electra, modernbert]| {
                 let part = of_bert.strip_prefix(bert)?;
                 let own = match self {
-                    Self::Bert | Self::Deberta => bert,
+                    Self::Bert | Self::Deberta | Self::Albert => bert,
                     Self::DistilBert => distilbert,
                     Self::Roberta | Self::XlmRoberta | Self::Camembert | Self::MpNet => roberta,
                     Self::Electra => electra,
@@ -198,7 +198,8 @@ impl Family {
             (Self::ModernBert, "type_vocab_size") => None,
             (Self::MpNet | Self::Deberta, "type_vocab_size") => None,
             (Self::Deberta, "classifier_dropout") => Some("cls_dropout"),
-            (Self::Electra, "embedding_size") => Some("embedding_size"),
+            (Self::Albert, "classifier_dropout") => Some("classifier_dropout_prob"),
+            (Self::Electra | Self::Albert, "embedding_size") => Some("embedding_size"),
             (_, "embedding_size") => None,
             _ => Some(of_bert),
         }
@@ -224,6 +225,11 @@ impl Family {
             (Self::Deberta, "num_hidden_layers" | "num_attention_heads") => 24,
             (Self::Deberta, "intermediate_size") => 6144,
             (Self::MpNet | Self::Deberta, "type_vocab_size") => 1,
+            (Self::Albert, "vocab_size") => 30_000,
+            (Self::Albert, "embedding_size") => 128,
+            (Self::Albert, "hidden_size") => 4096,
+            (Self::Albert, "num_attention_heads") => 64,
+            (Self::Albert, "intermediate_size") => 16_384,
             (_, "vocab_size") => 30_522,
             (_, "num_hidden_layers" | "num_attention_heads") => 12,
             (_, "intermediate_size") => 3072,
@@ -245,9 +251,44 @@ impl Family {
     /// The rates of dropout where the file does not say.
     pub(crate) fn default_dropout(self) -> f64 {
         match self {
-            Self::ModernBert => 0.0,
+            Self::ModernBert | Self::Albert => 0.0,
             _ => 0.1,
         }
+    }
+
+    /// The rate of dropout before the classifier where the file does not say; `None`: that of the layers.
+    pub(crate) fn default_classifier_dropout(self) -> Option<f64> {
+        match self {
+            // Its dropouts have nothing to do with each other.
+            Self::ModernBert => Some(0.0),
+            Self::Albert => Some(0.1),
+            _ => None,
+        }
+    }
+
+    /// The activations of its feed-forward parts that are computed. The first is that of a file that does not say.
+    pub(crate) fn activations(self) -> &'static [Gelu] {
+        match self {
+            // The first version of the published models has the exact one.
+            Self::Albert => &[Gelu::Tanh, Gelu::Exact],
+            _ => &[Gelu::Exact],
+        }
+    }
+
+    /// Whether all encoder layers are one layer, which is computed several times.
+    pub fn shares_layers(self) -> bool {
+        self == Self::Albert
+    }
+
+    /// Whether a dense layer follows the embeddings even if it maps their vectors to others of the same length.
+    pub(crate) fn always_projects(self) -> bool {
+        self == Self::Albert
+    }
+
+    /// Whether the feed-forward part has a dropout before its residual connection.
+    pub(crate) fn drops_feed_forward(self) -> bool {
+        // transformers makes one for ALBERT and does not use it.
+        self != Self::Albert
     }
 
     /// What LayerNorm adds to the variance where the file does not say.
@@ -282,6 +323,7 @@ impl Family {
             Self::ModernBert => "model.",
             Self::MpNet => "mpnet.",
             Self::Deberta => "deberta.",
+            Self::Albert => "albert.",
         }
     }
 
@@ -313,8 +355,9 @@ impl Family {
                 let path = renamed(path, &DISTILBERT_LAYER)?;
                 Some(format!("distilbert.transformer.layer.{layer}.{path}"))
             }
-            Self::ModernBert => self.of_modernbert(of_bert),
+            Self::ModernBert => modern::tensor(of_bert),
             Self::Deberta => self.of_deberta(of_bert),
+            Self::Albert => albert::tensor(of_bert),
             _ => {
                 // The head is two layers; BERT's pooler does what the first does.
                 let is_classifier = architecture == "BertForSequenceClassification";
@@ -382,37 +425,6 @@ impl Family {
             return Some(body.to_owned());
         }
         self.of_body(body)
-    }
-
-    /// ModernBERT's name of one of our tensors.
-    fn of_modernbert(self, ours: &str) -> Option<String> {
-        let Some(body) = ours.strip_prefix("bert.") else {
-            let names = [
-                ("head.LayerNorm.", "head.norm."),
-                ("qa_outputs.", "classifier."),
-            ];
-            let head = renamed(ours, &names);
-            let own = head.or_else(|| self.predictions(ours));
-            return own.or_else(|| Some(ours.to_owned()));
-        };
-        if let Some(layers) = body.strip_prefix("encoder.layer.") {
-            let (layer, path) = layers.split_once('.')?;
-            if let Some(part) = path.strip_prefix("output.LayerNorm.") {
-                return Some(format!("model.final_norm.{part}"));
-            }
-            let path = renamed(path, &MODERNBERT_LAYER)?;
-            return Some(format!("model.layers.{layer}.{path}"));
-        }
-        let names = [
-            ("pooler.dense.", "head.dense."),
-            ("pooler.LayerNorm.", "head.norm."),
-            (
-                "embeddings.word_embeddings.",
-                "model.embeddings.tok_embeddings.",
-            ),
-            ("embeddings.LayerNorm.", "model.embeddings.norm."),
-        ];
-        renamed(body, &names)
     }
 
     /// What follows the dense layer on the first token's vector.
@@ -596,7 +608,7 @@ mod tests {
                 Some(expected)
             );
         }
-        for (ours, own) in MODERNBERT_LAYER {
+        for (ours, own) in modern::LAYER {
             let expected = format!("model.layers.3.{own}weight");
             assert_eq!(
                 of_layer(Family::ModernBert, &format!("{ours}weight")),

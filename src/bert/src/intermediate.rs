@@ -7,17 +7,19 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use crate::config::BertConfig;
+use crate::config::{BertConfig, Gelu};
 use crate::linear::Linear;
 use crate::mode::Mode;
 use crate::parameters::Parameters;
 use crate::taps;
 
-/// H → F, then the exact GELU (with erf, not the tanh approximation).
+/// H → F, then GELU: the exact one (with erf), but in ALBERT the tanh approximation.
 #[derive(Module, Debug)]
 pub struct Intermediate {
     /// H → F.
     pub dense: Linear,
+    #[module(skip)]
+    gelu: Gelu,
 }
 
 impl Intermediate {
@@ -26,12 +28,18 @@ impl Intermediate {
         let mut inside = parameters.enter("dense");
         Self {
             dense: Linear::new(&mut inside, config.hidden_size, config.intermediate_size),
+            gelu: config.gelu,
         }
+    }
+
+    /// What follows the dense layer.
+    pub(crate) fn gelu(&self) -> Gelu {
+        self.gelu
     }
 
     /// # Shapes
     /// [B, S, H] → [B, S, F]
     pub fn forward(&self, hidden_states: Tensor<3>, mode: Mode) -> Tensor<3> {
-        taps::output(self.dense.forward_gelu(hidden_states, mode))
+        taps::output(self.dense.forward_then(hidden_states, self.gelu, mode))
     }
 }

@@ -36,6 +36,14 @@ impl Layer {
         }
     }
 
+    /// Makes it the layer at another place of the encoder: its dropout masks are those of that place.
+    pub(crate) fn move_to(&mut self, place: usize) {
+        self.attention.self_attention.move_to(place);
+        self.attention.output.move_to(place);
+        self.intermediate.dense.move_to(place);
+        self.output.move_to(place);
+    }
+
     /// # Shapes
     /// hidden_states [B, S, H], attention_mask [B, S] with 1 = token → [B, S, H]
     pub fn forward(

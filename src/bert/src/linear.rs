@@ -4,7 +4,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use crate::config::BertConfig;
+use crate::config::{BertConfig, Gelu};
 use crate::lora::LowRank;
 use crate::mode::Mode;
 use crate::ops;
@@ -82,6 +82,24 @@ impl Linear {
         match &self.lora {
             Some(lora) => lora.add_to(layer(x.clone()), x, mode),
             None => layer(x),
+        }
+    }
+
+    /// Makes it part of another encoder layer, counted from 0: its adapter has the dropout masks of that place.
+    pub(crate) fn move_to(&mut self, layer: usize) {
+        if let Some(lora) = &mut self.lora {
+            lora.move_to(layer);
+        }
+    }
+
+    /// The layer, then a GELU.
+    ///
+    /// # Shapes
+    /// [B, S, I] → [B, S, O]
+    pub(crate) fn forward_then(&self, x: Tensor<3>, gelu: Gelu, mode: Mode) -> Tensor<3> {
+        match gelu {
+            Gelu::Exact => self.forward_gelu(x, mode),
+            Gelu::Tanh => ops::gelu_tanh(self.forward(x, mode)),
         }
     }
 

@@ -70,6 +70,9 @@ pub fn is_of_body<N: BertNetwork>(parameter: &str, config: &BertConfig) -> bool 
     in_file.is_none_or(|name| name.starts_with(config.family.prefix()))
 }
 
+/// More adapters than a network has whose layers share their parameters.
+const MAX_SHARED: usize = 64;
+
 /// A dense layer that can have an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -161,6 +164,12 @@ impl LowRank {
             dropout: config.dropout,
             site,
         }
+    }
+
+    /// Makes it the adapter of the same layer at another place of the encoder, counted from 0, where the encoder computes one
+    /// layer several times: each time it has dropout masks of its own, as in PEFT.
+    pub(crate) fn move_to(&mut self, place: usize) {
+        self.site = self.site % MAX_SHARED + MAX_SHARED * place;
     }
 
     /// Adds the adapter's part to the output of its layer.

@@ -9,7 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::batch::BatchTensors;
 use crate::body::{Body, BodyOutput};
-use crate::config::BertConfig;
+use crate::config::{BertConfig, Gelu};
 use crate::heads::BertNetwork;
 use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
@@ -50,6 +50,8 @@ pub struct Transform {
     pub dense: Linear,
     /// Of the activation.
     pub layer_norm: LayerNorm,
+    #[module(skip)]
+    gelu: Gelu,
 }
 
 /// The logits and the intermediate results.
@@ -104,18 +106,26 @@ impl Transform {
     /// Takes the parameters of the two layers; without biases in ModernBERT.
     pub(crate) fn new(parameters: &mut Parameters, config: &BertConfig) -> Self {
         let (inputs, width) = (config.hidden_size, config.embedding_width());
-        let eps = config.layer_norm_eps;
+        let (eps, gelu) = (config.layer_norm_eps, config.gelu);
         let mut inside = parameters.enter("dense");
         let Some(modern) = &config.modern else {
             let dense = Linear::new(&mut inside, inputs, width);
             let layer_norm = LayerNorm::new(&mut parameters.enter("LayerNorm"), width, eps);
-            return Self { dense, layer_norm };
+            return Self {
+                dense,
+                layer_norm,
+                gelu,
+            };
         };
         let initial = modern.initial(config.deviation_of_sums());
         let dense = Linear::without_bias(&mut inside, [inputs, width], initial);
         let mut inside = parameters.enter("LayerNorm");
         let layer_norm = LayerNorm::without_bias(&mut inside, width, eps);
-        Self { dense, layer_norm }
+        Self {
+            dense,
+            layer_norm,
+            gelu,
+        }
     }
 
     /// The one that ModernBERT has in front of a head for tokens, under `head`.
@@ -127,7 +137,7 @@ impl Transform {
     /// [B, S, H] → [B, S, E]
     pub(crate) fn forward(&self, hidden: Tensor<3>, mode: Mode) -> Tensor<3> {
         let dense = taps::within("dense", || {
-            taps::output(self.dense.forward_gelu(hidden, mode))
+            taps::output(self.dense.forward_then(hidden, self.gelu, mode))
         });
         taps::output(self.layer_norm.forward(dense))
     }

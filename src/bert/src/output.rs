@@ -21,8 +21,9 @@ pub struct Output {
     pub dense: Linear,
     /// Over H; key `LayerNorm`.
     pub layer_norm: LayerNorm,
+    /// `None` in ALBERT, whatever rate a run asks for.
     #[module(skip)]
-    hidden_dropout_prob: f64,
+    dropout_prob: Option<f64>,
     #[module(skip)]
     layer: usize,
 }
@@ -40,9 +41,15 @@ impl Output {
         Self {
             dense,
             layer_norm: LayerNorm::new(&mut inside, hidden_size, config.layer_norm_eps),
-            hidden_dropout_prob: config.hidden_dropout_prob,
+            dropout_prob: config.feed_forward_dropout(),
             layer,
         }
+    }
+
+    /// Makes it that of another layer, counted from 0.
+    pub(crate) fn move_to(&mut self, layer: usize) {
+        self.layer = layer;
+        self.dense.move_to(layer);
     }
 
     /// # Shapes
@@ -58,7 +65,7 @@ impl Output {
     /// narrowed and input, both [B, S, H] → [B, S, H]
     pub(crate) fn added(&self, narrowed: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {
         let site = DropoutSite::FeedForward(self.layer);
-        let dropout = mode.dropout(self.hidden_dropout_prob, site);
+        let dropout = self.dropout_prob.and_then(|rate| mode.dropout(rate, site));
         taps::output(self.layer_norm.forward_sum(narrowed, input, dropout))
     }
 }

@@ -34,6 +34,7 @@ use burn::module::{Module, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, Gradients, Tensor};
 
 use crate::attention::Attention;
+use crate::config::Gelu;
 use crate::layer::Layer;
 use crate::linear::Linear;
 use crate::mode::Mode;
@@ -216,7 +217,11 @@ pub(crate) fn feed_forward(layer: &Layer, x: &Tensor<3>) -> Option<Tensor<3>> {
     let parts = widening.into_iter().zip(narrowing);
     let parts = parts.map(|((weight, bias), narrow)| {
         let here = on(x.clone(), &weight.device());
-        let widened = ops::linear_gelu(here, like(x, weight), like(x, bias));
+        let (weight, bias) = (like(x, weight), like(x, bias));
+        let widened = match layer.intermediate.gelu() {
+            Gelu::Exact => ops::linear_gelu(here, weight, bias),
+            Gelu::Tanh => ops::gelu_tanh(ops::linear(here, weight, bias)),
+        };
         (widened, like(x, narrow))
     });
     summed(x, &layer.output.dense, parts)

@@ -54,6 +54,14 @@ impl SelfAttention {
         }
     }
 
+    /// Makes it the attention of another layer, counted from 0.
+    pub(crate) fn move_to(&mut self, layer: usize) {
+        self.layer = layer;
+        for dense in [&mut self.query, &mut self.key, &mut self.value] {
+            dense.move_to(layer);
+        }
+    }
+
     /// How many heads there are.
     pub fn heads(&self) -> usize {
         self.num_attention_heads

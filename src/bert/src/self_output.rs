@@ -40,6 +40,12 @@ impl SelfOutput {
         }
     }
 
+    /// Makes it that of another layer, counted from 0.
+    pub(crate) fn move_to(&mut self, layer: usize) {
+        self.layer = layer;
+        self.dense.move_to(layer);
+    }
+
     /// # Shapes
     /// attended and input, both [B, S, H] → [B, S, H]
     pub fn forward(&self, attended: Tensor<3>, input: Tensor<3>, mode: Mode) -> Tensor<3> {

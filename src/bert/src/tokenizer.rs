@@ -96,7 +96,7 @@ impl BertTokenizer {
         } else {
             let vocabulary = folder.join("vocab.txt");
             let text = read_text(&vocabulary, LARGEST_FILE)?;
-            let special = Special::of(&config, true);
+            let special = Special::of(&config, None);
             let tokenizer = validate::guarded(|| from_vocabulary(&text, &config, &special))
                 .and_then(|tokenizer| tokenizer.map_err(|error| error.to_string()))
                 .map_err(|reason| problem::tokenizer(&vocabulary, reason))?;
@@ -116,7 +116,7 @@ impl BertTokenizer {
     /// Checks that a tokenizer has what the models need, so that encoding cannot fail later.
     fn check(mut tokenizer: Tokenizer, config: Value, path: &Path) -> Result<Self> {
         let refuse = |reason: String| problem::tokenizer(path, reason);
-        let special = Special::of(&config, is_word_piece(&tokenizer));
+        let special = Special::of(&config, Some(&tokenizer));
         let unk = match tokenizer.get_model() {
             ModelWrapper::WordPiece(model) => model.unk_token.clone(),
             ModelWrapper::BPE(model) => model.unk_token.clone().unwrap_or(special.unk.clone()),
@@ -207,7 +207,7 @@ impl BertTokenizer {
     pub fn save(&self, folder: &Path, model_max_length: usize) -> Result<Vec<PathBuf>> {
         create_folder(folder)?;
         let is_word_piece = is_word_piece(&self.inner.tokenizer);
-        let special = Special::of(&self.inner.config, is_word_piece);
+        let special = Special::of(&self.inner.config, Some(&self.inner.tokenizer));
         let mut config = self.inner.config.clone();
         if let Some(fields) = config.as_object_mut() {
             // Files of other kinds say what they are, or leave it to `tokenizer.json`.
@@ -338,12 +338,19 @@ impl Tokenize for BertTokenizer {
 
 impl Special {
     /// A special token is written as its text or as an object with its text as `content`. Where it is not written, it is
-    /// what BERT calls it, with WordPiece, or what RoBERTa does.
-    fn of(config: &Value, is_word_piece: bool) -> Self {
+    /// what BERT calls it, with WordPiece, or what RoBERTa does. ALBERT has `<pad>` beside `[CLS]`, so that it is BERT's where
+    /// the vocabulary has only that. `tokenizer`: `None` for a WordPiece that is not made yet.
+    fn of(config: &Value, tokenizer: Option<&Tokenizer>) -> Self {
+        let has = |token: &str| tokenizer.is_some_and(|it| it.token_to_id(token).is_some());
         let name = |key: &str, of_bert: &str, of_roberta: &str| {
             let value = &config[key];
             let text = value.as_str().or_else(|| value["content"].as_str());
-            let default = if is_word_piece { of_bert } else { of_roberta };
+            let is_of_bert = tokenizer.is_none_or(is_word_piece);
+            let default = if is_of_bert || has(of_bert) && !has(of_roberta) {
+                of_bert
+            } else {
+                of_roberta
+            };
             text.unwrap_or(default).to_owned()
         };
         Self {

@@ -115,13 +115,18 @@ def batch(tokenizer, labels):
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def write_case(folder, model, given):
+def watched_layers(body):
+    """The modules whose outputs are written, with the names of these. A module that is called several times has a name for each."""
+    layers = [(layer, iter([f"hidden.{at + 1}"])) for at, layer in enumerate(body.encoder.layer)]
+    return [(body.embeddings, iter(["embeddings"])), *layers]
+
+
+def write_case(folder, model, given, watched=watched_layers):
     """What layers, head and loss are, and all gradients."""
     seen = {}
-    body = model.base_model
-    keep = lambda name: lambda module, inputs, output: seen.__setitem__(name, output if torch.is_tensor(output) else output[0])
-    hooks = [body.embeddings.register_forward_hook(keep("embeddings"))]
-    hooks += [layer.register_forward_hook(keep(f"hidden.{at + 1}")) for at, layer in enumerate(body.encoder.layer)]
+    keep = lambda names: lambda module, inputs, output: seen.__setitem__(
+        next(names), output if torch.is_tensor(output) else output[0])
+    hooks = [module.register_forward_hook(keep(names)) for module, names in watched(model.base_model)]
     model.zero_grad()
     output = model(**given)
     output.loss.backward()
@@ -151,21 +156,22 @@ def write_steps(folder, model, tokenizer):
     (folder / "steps.json").write_text(json.dumps({"learning_rate": 1e-3, "losses": losses}) + "\n")
 
 
-def family(name, tokenizer, config, classifier, masked, tokens, questions, choice):
+def family(name, tokenizer, config, classifier, masked, tokens, questions, choice, watched=watched_layers):
     model = model_of(classifier, config(num_labels=3))
     folder = write(name, model, tokenizer)
-    write_case(folder, model, batch(tokenizer, torch.tensor([2, 0, 1, 1])))
+    write_case(folder, model, batch(tokenizer, torch.tensor([2, 0, 1, 1])), watched)
     write_steps(folder, model, tokenizer)
     model = model_of(masked, config())
-    write_case(write(f"{name}-masked", model, tokenizer, columns=12), model, batch(tokenizer, None))
+    write_case(write(f"{name}-masked", model, tokenizer, columns=12), model, batch(tokenizer, None), watched)
     write(f"{name}-tokens", model_of(tokens, config(num_labels=4)), tokenizer)
     write(f"{name}-questions", model_of(questions, config()), tokenizer)
     write(f"{name}-choice", model_of(choice, config()), tokenizer)
 
 
 torch.set_num_threads(1)
-family("mpnet", of_mpnet(), lambda **options: MPNetConfig(**OF_MPNET, **options), MPNetForSequenceClassification,
-       MPNetForMaskedLM, MPNetForTokenClassification, MPNetForQuestionAnswering, MPNetForMultipleChoice)
-family("deberta", of_deberta(), lambda **options: DebertaV2Config(**OF_DEBERTA, **options),
-       DebertaV2ForSequenceClassification, DebertaV2ForMaskedLM, DebertaV2ForTokenClassification,
-       DebertaV2ForQuestionAnswering, DebertaV2ForMultipleChoice)
+if __name__ == "__main__":
+    family("mpnet", of_mpnet(), lambda **options: MPNetConfig(**OF_MPNET, **options), MPNetForSequenceClassification,
+           MPNetForMaskedLM, MPNetForTokenClassification, MPNetForQuestionAnswering, MPNetForMultipleChoice)
+    family("deberta", of_deberta(), lambda **options: DebertaV2Config(**OF_DEBERTA, **options),
+           DebertaV2ForSequenceClassification, DebertaV2ForMaskedLM, DebertaV2ForTokenClassification,
+           DebertaV2ForQuestionAnswering, DebertaV2ForMultipleChoice)

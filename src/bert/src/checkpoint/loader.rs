@@ -16,8 +16,8 @@ use crate::problem::{self, Missing};
 /// a masked language model is its word embeddings, and its bias that of the head.
 const COMPUTED: [&str; 8] = [
     "position_ids",
-    "cls.predictions.decoder.weight",
-    "cls.predictions.decoder.bias",
+    "predictions.decoder.weight",
+    "predictions.decoder.bias",
     "lm_head.decoder.weight",
     "lm_head.decoder.bias",
     "vocab_projector.weight",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use stratoscope_diagnostics::{Diagnostic, Result};
 
-use super::{BertConfig, LARGEST_COUNT, MOST_LABELS, ModernConfig, Relative};
+use super::{BertConfig, Gelu, LARGEST_COUNT, MOST_LABELS, ModernConfig, Relative};
 use crate::family::Family;
 use crate::problem;
 
@@ -38,6 +38,12 @@ impl BertConfig {
             Family::ModernBert => Some(ModernConfig::of(&fields, layers.min(LARGEST_COUNT))?),
             _ => None,
         };
+        if family.shares_layers() {
+            // Groups of layers that share their weights, and layers of a group.
+            for field in ["num_hidden_groups", "inner_group_num"] {
+                fields.must_be(field, &Value::from(1))?;
+            }
+        }
         let dropout = family.default_dropout();
         let mut config = Self {
             vocab_size: fields.size("vocab_size")?,
@@ -46,6 +52,7 @@ impl BertConfig {
             num_hidden_layers: layers,
             num_attention_heads: fields.size("num_attention_heads")?,
             intermediate_size: fields.size("intermediate_size")?,
+            gelu: fields.gelu()?,
             hidden_dropout_prob: fields.number("hidden_dropout_prob", dropout)?,
             attention_probs_dropout_prob: fields.number("attention_probs_dropout_prob", dropout)?,
             max_position_embeddings: match fields.given("max_position_embeddings") {
@@ -57,11 +64,9 @@ impl BertConfig {
             initializer_range: fields.number("initializer_range", 0.02)?,
             layer_norm_eps: fields.number("layer_norm_eps", family.default_eps())?,
             pad_token_id,
-            classifier_dropout: match fields.optional_number("classifier_dropout")? {
-                // Its dropouts have nothing to do with each other.
-                None if modern.is_some() => Some(0.0),
-                rate => rate,
-            },
+            classifier_dropout: fields
+                .optional_number("classifier_dropout")?
+                .or(family.default_classifier_dropout()),
             labels: fields.labels()?,
             binary_labels: binary_labels(&file),
             multi_label: is_multi_label(&file) && binary_labels(&file).is_none(),
@@ -137,16 +142,10 @@ fn check_architecture(file: &Map<String, Value>, path: &Path) -> Result<Family> 
             &classes.each_ref().map(String::as_str),
         );
     }
-    let activation = family.field("hidden_act").unwrap_or("hidden_act");
-    for (field, supported) in [
-        (activation, "gelu"),
-        ("position_embedding_type", "absolute"),
-    ] {
-        let found = file.get(field).filter(|value| !value.is_null());
-        if found.is_some_and(|value| value.as_str() != Some(supported)) {
-            let found = found.map_or(String::new(), plain);
-            return refuse(field, found, &[supported]);
-        }
+    let (field, supported) = ("position_embedding_type", "absolute");
+    let found = file.get(field).filter(|value| !value.is_null());
+    if let Some(found) = found.filter(|value| value.as_str() != Some(supported)) {
+        return refuse(field, plain(found), &[supported]);
     }
     for field in ["is_decoder", "add_cross_attention"] {
         if file.get(field).and_then(Value::as_bool) == Some(true) {
@@ -215,13 +214,30 @@ impl Fields<'_> {
         }
     }
 
-    /// The length of the vectors in the tables, where the family says it beside H and it is another.
+    /// The activation of the feed-forward parts.
+    fn gelu(&self) -> Result<Gelu> {
+        let known = self.family.activations();
+        let Some(found) = self.given("hidden_act") else {
+            return Ok(known.first().copied().unwrap_or_default());
+        };
+        match known.iter().find(|it| found.as_str() == Some(it.name())) {
+            Some(gelu) => Ok(*gelu),
+            None => {
+                let names: Vec<&str> = known.iter().map(|it| it.name()).collect();
+                let field = self.family.field("hidden_act").unwrap_or("hidden_act");
+                Err(self.unsupported(field, found, &names))
+            }
+        }
+    }
+
+    /// The length of the vectors in the tables, where the family says it beside H and a dense layer follows.
     fn embedding_size(&self) -> Result<Option<usize>> {
         if self.family.field("embedding_size").is_none() {
             return Ok(None);
         }
         let (size, hidden_size) = (self.size("embedding_size")?, self.size("hidden_size")?);
-        Ok((size != hidden_size).then_some(size))
+        let is_projected = size != hidden_size || self.family.always_projects();
+        Ok(is_projected.then_some(size))
     }
 
     /// An index; `default` where the field is absent, `None` where it is null.

@@ -90,7 +90,7 @@ fn electra_has_sizes_of_its_own() {
 
 #[test]
 fn other_architectures_are_named() {
-    check_refused(r#"{"model_type": "albert"}"#, "SC0903", "albert");
+    check_refused(r#"{"model_type": "longformer"}"#, "SC0903", "longformer");
     check_refused(r#"{"model_type": "gpt2", "n_embd": 768}"#, "SC0903", "gpt2");
     check_refused(
         r#"{"architectures": ["RobertaModel"]}"#,

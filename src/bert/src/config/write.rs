@@ -24,7 +24,7 @@ impl BertConfig {
         set("num_hidden_layers", json!(self.num_hidden_layers));
         set("num_attention_heads", json!(self.num_attention_heads));
         set("intermediate_size", json!(self.intermediate_size));
-        set("hidden_act", json!("gelu"));
+        set("hidden_act", json!(self.gelu.name()));
         set("hidden_dropout_prob", json!(self.hidden_dropout_prob));
         set(
             "attention_probs_dropout_prob",
@@ -49,6 +49,8 @@ impl BertConfig {
             .collect();
         if let Some(modern) = &self.modern {
             set("mlp_dropout", json!(modern.mlp_dropout_prob));
+        }
+        if family.default_classifier_dropout().is_some() {
             // It takes no `null`.
             set("classifier_dropout", json!(self.classifier_dropout()));
         }

@@ -144,6 +144,18 @@ pub fn gelu(x: Tensor<3>) -> Tensor<3> {
     )))
 }
 
+/// The tanh approximation of [`gelu`], `½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`, with its own gradient: transformers'
+/// `gelu_new`.
+///
+/// # Source
+/// Hendrycks and Gimpel 2016, section 2.
+pub fn gelu_tanh(x: Tensor<3>) -> Tensor<3> {
+    if stop::asked() {
+        return x;
+    }
+    rounded(portable::gelu_tanh(x))
+}
+
 /// Normalizes the last dimension to mean 0 and variance 1, then scales by `gamma` and shifts by `beta`.
 ///
 /// # Shapes

@@ -1,7 +1,7 @@
 //! The operations composed of burn's own: they run on wgpu and CUDA, and the fused ones are tested
 //! against them. Shapes and meanings are those of the functions in [`super`].
 
-use std::f64::consts::SQRT_2;
+use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, module};
@@ -57,6 +57,16 @@ pub(super) fn gelu(x: Tensor<3>) -> Tensor<3> {
     // approximation; composed of erf, both are exact.
     operation!("GELU", [x], {
         let twice_normal = (x.clone() / SQRT_2).erf() + 1.0; // 2·Φ(x)
+        x * twice_normal * 0.5
+    })
+}
+
+pub(super) fn gelu_tanh(x: Tensor<3>) -> Tensor<3> {
+    operation!("GELU", [x], {
+        // Beyond these bounds the tanh is ±1 in any precision, and a power could be infinite in half precision.
+        let near = x.clone().clamp(-10.0, 10.0);
+        let cubic = near.clone() * near.clone() * near.clone() * 0.044_715;
+        let twice_normal = ((near + cubic) * (FRAC_2_SQRT_PI / SQRT_2)).tanh() + 1.0; // about 2·Φ(x)
         x * twice_normal * 0.5
     })
 }

@@ -268,8 +268,8 @@ fn modernbert_chooses() {
 }
 
 #[test]
-fn mpnet_and_deberta_have_every_head() {
-    for family in ["mpnet", "deberta"] {
+fn mpnet_deberta_and_albert_have_every_head() {
+    for family in ["mpnet", "deberta", "albert"] {
         check::<SequenceClassifier>(family, false, |network, batch| {
             as_f64(network.forward(batch, Mode::Eval).into_data())
         });
@@ -349,6 +349,7 @@ fn a_body_gets_another_head() {
         "modernbert",
         "mpnet",
         "deberta",
+        "albert",
     ] {
         let folder = parity("families").join(name);
         let options = LoadOptions::new().num_labels(5);

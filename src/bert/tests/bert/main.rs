@@ -1,5 +1,6 @@
 //! The crate against the reference implementation and against damaged files, one process for all.
 
+mod albert;
 mod bad_files;
 mod bad_tokenizers;
 mod beside_transformers;
