@@ -22,10 +22,12 @@ except ImportError:
     pytestmark = pytest.mark.skip(reason="onnxruntime is not installed (pip install -r tests/onnx/requirements.lock)")
 
 PARITY = ROOT / "tests" / "parity"
-FAMILIES = ["distilbert", "roberta", "xlm-roberta", "camembert", "electra"]
+FAMILIES = ["distilbert", "roberta", "xlm-roberta", "camembert", "electra", "albert"]
 # The checkpoint with a head that transformers has computed the outputs of, and the head here.
 REFERENCES = {"distilbert": "sequence", "roberta": "sequence", "xlm-roberta": "question", "camembert": "token",
-              "electra": "sequence", "electra-generator": "masked", "electra-choice": "choice"}
+              "electra": "sequence", "electra-generator": "masked", "electra-choice": "choice",
+              "albert": "sequence", "albert-tokens": "token", "albert-questions": "question", "albert-masked": "masked",
+              "albert-choice": "choice"}
 OUTPUTS = {"sequence": ["logits"], "regression": ["logits"], "labels": ["logits"], "adapters": ["logits"], "token": ["logits"],
            "question": ["start_logits", "end_logits"], "choice": ["logits"], "masked": ["logits"],
            "sentence": ["token_embeddings", "sentence_embedding"]}
@@ -95,7 +97,7 @@ def test_every_head_of_a_family(exported, family):
     for head, outputs in OUTPUTS.items():
         line = exported[f"{family}-{head}"]
         check_file(line)
-        types = ["token_type_ids"] if family in ("tiny-bert", "electra") else []
+        types = ["token_type_ids"] if family in ("tiny-bert", "electra", "albert") else []
         assert line["inputs"] == ["input_ids", "attention_mask", *types]
         assert line["outputs"] == outputs
         dims = ["batch_size", *(["num_choices"] if head == "choice" else []), "sequence_length"]

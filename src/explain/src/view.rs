@@ -80,7 +80,7 @@ impl View {
 
     /// How many layers the encoder has.
     pub(crate) fn layers(&self) -> usize {
-        self.network.bert.encoder.layer.len()
+        self.network.bert.encoder.depth()
     }
 
     /// How many attention heads each of them has.

@@ -31,6 +31,10 @@ fn tiny() -> (BertForSequenceClassification, TempDir) {
 
 /// The tiny ModernBERT: four layers of two heads, of which layers 1 and 2 attend to 4 tokens on either side.
 fn modern() -> (BertForSequenceClassification, TempDir) {
+    of_family("modernbert")
+}
+
+fn of_family(family: &str) -> (BertForSequenceClassification, TempDir) {
     let parity = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parity");
     let folder = TempDir::new().expect("a temporary folder");
     for file in [
@@ -39,7 +43,7 @@ fn modern() -> (BertForSequenceClassification, TempDir) {
         "tokenizer.json",
         "tokenizer_config.json",
     ] {
-        let from = parity.join("families/modernbert").join(file);
+        let from = parity.join("families").join(family).join(file);
         fs::copy(from, folder.path().join(file)).expect("room");
     }
     let path = folder.path().to_str().expect("a path in UTF-8");
@@ -94,6 +98,20 @@ fn an_ablated_head_is_one_that_nobody_reads() {
 #[test]
 fn an_ablated_head_of_a_modernbert_is_one_that_nobody_reads() {
     check_ablated(&modern().0, [(1, 0), (3, 1)]);
+}
+
+/// An ALBERT computes one layer at three places, and a change is at one of them.
+#[test]
+fn the_places_of_an_albert_are_changed_one_by_one() {
+    let (model, _folder) = of_family("albert");
+    let changed = |place: usize| {
+        let found = model.predict_with(TEXTS, |it| it.head(place, 0).scale(0.0));
+        let answers = found?.after.into_iter().map(|it| it.logits);
+        Ok::<Vec<_>, Box<stratoscope_diagnostics::Diagnostic>>(answers.collect())
+    };
+    let [first, second, third] = [0, 1, 2].map(|place| changed(place).expect("a place"));
+    assert!(first != second && second != third && first != third);
+    changed(3).expect_err("there are three places");
 }
 
 fn check_ablated(model: &BertForSequenceClassification, heads: [(usize, usize); 2]) {

@@ -37,9 +37,13 @@ pub fn check_stages(
         return Ok(());
     }
     let model = files.model_name().to_owned();
-    let has_table = |files: &BertFiles| files.config.relative.is_some();
-    if files.get::<BertFiles>().is_some_and(has_table) {
-        return Err(NetworkNotInStages::SharedTable { model }.error());
+    if let Some(BertFiles { config, .. }) = files.get::<BertFiles>() {
+        if config.relative.is_some() {
+            return Err(NetworkNotInStages::SharedTable { model }.error());
+        }
+        if config.family.shares_layers() {
+            return Err(NetworkNotInStages::SharedLayers { model }.error());
+        }
     }
     match network.in_stages() {
         InStages::Chain => Ok(()),

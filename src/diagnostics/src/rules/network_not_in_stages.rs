@@ -22,6 +22,11 @@ pub enum NetworkNotInStages {
         /// What users call the model.
         model: String,
     },
+    /// All its layers are one layer.
+    SharedLayers {
+        /// What users call the model.
+        model: String,
+    },
     /// Two stages have the same variable.
     Tied {
         /// Its name at its second place.
@@ -40,7 +45,7 @@ impl Rule for NetworkNotInStages {
         finds: "A model that a `PipelineStrategy` cannot divide: one that is no chain of embeddings, encoder layers and a head \
                 (a `Sequential`, a custom network), or one of which two stages need the same variable. \
                 `BertForMaskedLM` is of the second kind, since its decoder is the table of word embeddings, and so are MPNet and \
-                DeBERTa, whose layers all read one table of distances.",
+                DeBERTa, whose layers all read one table of distances, and ALBERT, whose layers share their weights.",
         why: "A stage computes its layers from the output of the stage before, and each variable lives on one stage. A variable of \
               two stages would need a copy on both, and a sum of its gradients at each step.",
         bad: "scope!(pipeline, {\n    \
@@ -75,6 +80,11 @@ impl Rule for NetworkNotInStages {
             Self::SharedTable { model } => (
                 format!("all layers of `{model}` read one table of distances, which each stage would need"),
                 "an MPNet or a DeBERTa, made under a pipeline",
+                "each variable lives on one stage, with its gradient and its moments".to_owned(),
+            ),
+            Self::SharedLayers { model } => (
+                format!("all layers of `{model}` share their weights, which each stage would need"),
+                "an ALBERT, made under a pipeline",
                 "each variable lives on one stage, with its gradient and its moments".to_owned(),
             ),
             Self::Tied { variable, stages } => (

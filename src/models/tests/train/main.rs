@@ -4,6 +4,7 @@
 //! that are alive and a requested interrupt belong to the process, and `cargo nextest` gives each test its own.
 
 mod accumulated_tokens;
+mod albert;
 mod averaged_weights;
 mod averages;
 mod bert_heads;

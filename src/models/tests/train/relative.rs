@@ -19,7 +19,7 @@ const FAMILIES: [(&str, &str); 2] = [
 ];
 
 /// A copy of the tiny model of a family, whose file has rates of 0.1, without dropout.
-fn without_dropout(name: &str) -> TempDir {
+pub(crate) fn without_dropout(name: &str) -> TempDir {
     let folder = tiny(name, 0.0);
     let path = folder.path().join("config.json");
     let config = fs::read_to_string(&path).expect("it was copied");

@@ -21,12 +21,15 @@
 //! values, 3·T·H, and 2·T·N for the softmax; the outputs of the heads, T·H; of the gate the derivative, the two factors, the
 //! wide rows and the product, 6·T·F. On GPUs its attention is made of burn's operations, which keep about three tensors of scores.
 //!
+//! A layer of ALBERT keeps of its activation, which is made of burn's operations, the input, its square, the tanh, the sum with 1 and the
+//! product, 5·T·F. It is computed several times and keeps that each time, but it has one gradient.
+//!
 //! Under a mixed policy the rounded weights are kept too. In bfloat16 on the CPU (`ops::cpu::bf16`) they are not; what is
 //! kept, but for the softmax, takes half, and the gradients of the widened rows are there in float32, rounded and packed.
 //! In float16 on GPUs what products read takes half, normalized rows and probabilities do not.
 
 use stratoscope_bert::BertConfig;
-use stratoscope_bert::config::Relative;
+use stratoscope_bert::config::{Gelu, Relative};
 
 use crate::StepShape;
 use stratoscope_report::memory_plan::StepMemory;
@@ -52,6 +55,8 @@ struct Sizes {
     adapters: u64,
     /// Whether it is a ModernBERT.
     is_modern: bool,
+    /// Numbers that an activation keeps for each of the wide rows, beside what the products keep of them.
+    of_activation: u64,
     /// Numbers that each head keeps of a score, where scores depend on distances and are computed by burn's operations.
     of_a_score: u64,
 }
@@ -70,6 +75,10 @@ impl Sizes {
             drops: config.attention_probs_dropout_prob > 0.0,
             adapters: of_adapters(config),
             is_modern: config.modern.is_some(),
+            of_activation: match config.gelu {
+                Gelu::Exact => 0,
+                Gelu::Tanh => 3,
+            },
             of_a_score: match config.relative {
                 None => 0,
                 Some(Relative::Scores) => 4,
@@ -89,7 +98,9 @@ impl Sizes {
             };
             return adapters + self.kept(8 * hidden + 6 * wide) + of_heads;
         }
+        let of_activation = self.of_activation * wide;
         adapters
+            + of_activation
             + match self.on_cpu {
                 true => self.kept(8 * hidden + 2 * wide) + 2 * self.heads,
                 false => {
@@ -239,7 +250,12 @@ pub(super) fn of_a_step(
         (true, false) => kept * sizes.weights() * rounded_size,
     };
     let of_the_head = trained("") - embeddings - trained("bert.encoder.");
-    let lowest = trained(&format!("{}attention.", layer(first)));
+    // The gradient of a layer that is computed several times is there from the first time on.
+    let lowest = if config.family.shares_layers() {
+        0
+    } else {
+        trained(&format!("{}attention.", layer(first)))
+    };
     let wide = some * wide_gradients(&sizes, config, step);
     let of_logits = predicted.map_or(0, |share| sizes.of_logits(config.vocab_size, share));
     let of_decoder = predicted.map_or(0, |_| trained("bert.embeddings.word_embeddings."));

@@ -16,12 +16,14 @@
 //! written; outputs are written once and read once forward, and backward the outputs are read and their gradients are written and read.
 //! What operations keep for themselves is not counted, so that this is a lower bound.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use stratoscope_report::inspection::layer_of;
 
 /// Bytes of a number in float32.
 const BYTES: f64 = 4.0;
+/// What the names of an encoder's layers have before their numbers.
+const ENCODER_LAYER: &str = "encoder.layer.";
 
 /// What a layer costs in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,9 +62,14 @@ pub(super) fn costs(
         f64::from(u8::from(is_again))
     };
     let rows = rows_by_part(outputs);
-    for weight in weights {
+    let without = layers_without_weights(weights, outputs);
+    let places = weights.iter().flat_map(|weight| {
+        let places = places_of(&weight.name, &without);
+        places.into_iter().map(move |name| (weight, name))
+    });
+    for (weight, name) in places {
         let elements = weight.elements();
-        let name = as_part(&weight.name, &rows);
+        let name = as_part(&name, &rows);
         let layer = layer_of(name);
         let products = 2.0 + f64::from(u8::from(weight.is_trained)) + again(layer);
         let own = costs.entry(layer.to_owned()).or_default();
@@ -90,6 +97,28 @@ pub(super) fn costs(
         }
     }
     costs
+}
+
+/// The encoder layers that compute and have no weights: those of an ALBERT after the first, which compute with its weights.
+fn layers_without_weights(weights: &[Weight], outputs: &[(String, Vec<usize>)]) -> Vec<String> {
+    let with: HashSet<&str> = weights.iter().map(|it| layer_of(&it.name)).collect();
+    let computed = outputs.iter().map(|(path, _)| layer_of_part(path));
+    let without = computed.filter(|it| it.contains(ENCODER_LAYER) && !with.contains(&**it));
+    let without: BTreeSet<String> = without.collect();
+    without.into_iter().collect()
+}
+
+/// The names of a weight at all places where it is used: its own, and where it is of an encoder's first layer, those in `others`.
+fn places_of(weight: &str, others: &[String]) -> Vec<String> {
+    let layer = layer_of(weight);
+    let mut places = vec![weight.to_owned()];
+    let encoder = layer.strip_suffix('0');
+    if let Some(encoder) = encoder.filter(|it| it.ends_with(ENCODER_LAYER)) {
+        let path = &weight[layer.len()..];
+        let others = others.iter().filter(|it| it.starts_with(encoder));
+        places.extend(others.map(|other| format!("{other}{path}")));
+    }
+    places
 }
 
 /// How many positions the positions of a sequence attend to, all together.
@@ -206,6 +235,27 @@ mod tests {
         });
         let forward = 2.0 * 10.0 * 16.0 + 4.0 * 2.0 * 13.0 * 4.0;
         assert_eq!(local["bert.encoder.layer.0"].flops, 3.0 * forward);
+    }
+
+    #[test]
+    fn a_layer_that_is_computed_twice_costs_twice() {
+        let query = "bert.encoder.layer.0.attention.self.query.weight";
+        let part = |layer: usize| {
+            output(
+                &format!("bert.encoder.layer.{layer}.attention.self"),
+                &[2, 5, 4],
+            )
+        };
+        let outputs = [part(0), part(1)];
+        let shared = costs(&[weight(query, &[4, 4], true)], &outputs, 1, false, &|_| {
+            None
+        });
+        let layers = [0, 1].map(|layer| shared[&*format!("bert.encoder.layer.{layer}")]);
+        assert_eq!(layers[0], layers[1]);
+        // A network around a BERT has other names and nothing in common.
+        let wrapped = [weight(&format!("inner.{query}"), &[4, 4], true)];
+        let wrapped = costs(&wrapped, &outputs[..1], 1, false, &|_| None);
+        assert_eq!(wrapped["bert.encoder.layer.0"], layers[0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Dimensions: B sequences, S positions, H = hidden_size, N heads of D = H / N.
 
 use burn::tensor::TensorData;
+use stratoscope_bert::config::Gelu;
 use stratoscope_bert::{
     BertConfig, BertNetwork, Family, MaskedLm, MultipleChoice, QuestionAnswerer, SentenceEncoder,
     TokenClassifier,
@@ -121,7 +122,8 @@ impl Bert<'_> {
         let (hidden, words) = self.body(&inputs);
         let part = "cls.predictions";
         let dense = self.to.dense(&format!("{part}.transform.dense"), &hidden);
-        let widened = self.to.gelu(&format!("{part}.transform"), &dense);
+        let transform = format!("{part}.transform");
+        let widened = activated(&mut self.to, self.config, &transform, &dense);
         let (norm, eps) = (
             format!("{part}.transform.LayerNorm"),
             self.config.layer_norm_eps,
@@ -164,7 +166,8 @@ impl Bert<'_> {
         let graph = &mut self.to.graph;
         let ids = graph.input("input_ids", IDS, dims);
         let mask = graph.input("attention_mask", IDS, dims);
-        let learned = matches!(self.config.family, Family::Bert | Family::Electra);
+        let with_types = [Family::Bert, Family::Electra, Family::Albert];
+        let learned = with_types.contains(&self.config.family);
         let types = learned.then(|| graph.input("token_type_ids", IDS, dims));
         Inputs { ids, mask, types }
     }
@@ -189,6 +192,12 @@ impl Bert<'_> {
         let scores = to.graph.node(part, "Mul", &[&padding, &low], &[]);
         let scores = to.graph.node(part, "Unsqueeze", &[&scores, &axes], &[]);
         for layer in 0..self.config.num_hidden_layers {
+            // ALBERT computes its first layer at each place.
+            let layer = if self.config.family.shares_layers() {
+                0
+            } else {
+                layer
+            };
             hidden = self.layer(&format!("{part}.layer.{layer}"), &hidden, &scores);
         }
         (hidden, words)
@@ -250,7 +259,7 @@ impl Bert<'_> {
         let attended = with_residual(to, &format!("{part}.attention.output"), &attended, x);
         let inner = format!("{part}.intermediate");
         let widened = to.dense(&format!("{inner}.dense"), &attended);
-        let widened = to.gelu(&inner, &widened);
+        let widened = activated(to, self.config, &inner, &widened);
         with_residual(to, &format!("{part}.output"), &widened, &attended)
     }
 
@@ -298,5 +307,13 @@ impl Bert<'_> {
             Family::Electra => self.to.gelu(part, &dense),
             _ => self.to.activation(part, dense, Activation::Tanh),
         }
+    }
+}
+
+/// The activation of the feed-forward parts.
+fn activated(to: &mut Translation, config: &BertConfig, part: &str, x: &Value) -> Value {
+    match config.gelu {
+        Gelu::Exact => to.gelu(part, x),
+        Gelu::Tanh => to.gelu_tanh(part, x),
     }
 }

@@ -2,7 +2,7 @@
 //! Dimensions: I inputs and O outputs of a layer, V entries of a table, E the length of their vectors.
 
 use std::collections::HashMap;
-use std::f32::consts::SQRT_2;
+use std::f32::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use burn::tensor::TensorData;
 use stratoscope_onnx::quantized::{self, Rows, transposed};
@@ -28,6 +28,8 @@ pub(super) struct Translation {
     pub(super) graph: Graph,
     values: HashMap<String, TensorData>,
     weights: Weights,
+    /// The weights in the graph by their names there: a layer that is computed several times has them once.
+    stored: HashMap<String, Value>,
     /// Values as integers of 8 bits, with their scale and zero point: several products may take one.
     rounded: HashMap<Value, [Value; 3]>,
 }
@@ -51,6 +53,7 @@ impl Translation {
             graph,
             values: values.into_iter().collect(),
             weights,
+            stored: HashMap::new(),
             rounded: HashMap::new(),
         }
     }
@@ -65,10 +68,20 @@ impl Translation {
         (data.shape().to_vec(), data.iter::<f32>().collect())
     }
 
+    /// A weight, which is stored at its first use.
+    fn stored(&mut self, name: &str, tensor: Tensor) -> Value {
+        let value = self.graph.tensor(tensor);
+        self.stored.insert(name.to_owned(), value.clone());
+        value
+    }
+
     /// A variable as it is.
     pub(super) fn variable(&mut self, name: &str) -> Value {
+        if let Some(stored) = self.stored.get(name) {
+            return stored.clone();
+        }
         let (dims, values) = self.take(name);
-        self.graph.tensor(Tensor::floats(name, &dims, values))
+        self.stored(name, Tensor::floats(name, &dims, values))
     }
 
     /// An integer, for operators that take a place or a count as an input.
@@ -98,20 +111,27 @@ impl Translation {
         if self.weights == Weights::Float32 {
             return self.head(part, x);
         }
+        let (weight, scales) = self.integers_of(part);
+        let product = self.product_of_integers(part, x, &weight, &scales);
+        self.with_bias(part, &product)
+    }
+
+    /// The weight of a layer as integers, [I, O], and their scales, `[O]`.
+    fn integers_of(&mut self, part: &str) -> (Value, Value) {
+        let names = ["int8", "scale"].map(|kind| format!("{part}.weight_{kind}"));
+        if let [Some(weight), Some(scales)] = names.each_ref().map(|name| self.stored.get(name)) {
+            return (weight.clone(), scales.clone());
+        }
+        let [of_weight, of_scales] = names;
         let (dims, values) = self.take(&format!("{part}.weight"));
         let [outputs, inputs] = matrix(&dims);
         let rows = Rows::of(&values, inputs, quantized::WEIGHT);
         let integers = transposed(&rows.integers, [outputs, inputs]);
-        let name = format!("{part}.weight_int8");
-        let weight = self
-            .graph
-            .tensor(Tensor::int8s(name, &[inputs, outputs], integers));
-        let name = format!("{part}.weight_scale");
-        let scales = self
-            .graph
-            .tensor(Tensor::floats(name, &[outputs], rows.scales));
-        let product = self.product_of_integers(part, x, &weight, &scales);
-        self.with_bias(part, &product)
+        let weight = Tensor::int8s(&*of_weight, &[inputs, outputs], integers);
+        let weight = self.stored(&of_weight, weight);
+        let scales = Tensor::floats(&*of_scales, &[outputs], rows.scales);
+        let scales = self.stored(&of_scales, scales);
+        (weight, scales)
     }
 
     /// A dense layer with weights in 32 bits: the last of a model is small, and its outputs are what one sees.
@@ -119,13 +139,16 @@ impl Translation {
     /// # Shapes
     /// […, I] → […, O]
     pub(super) fn head(&mut self, part: &str, x: &Value) -> Value {
-        let (dims, values) = self.take(&format!("{part}.weight"));
-        let [outputs, inputs] = matrix(&dims);
-        let values = transposed(&values, [outputs, inputs]);
         let name = format!("{part}.weight_transposed");
-        let weight = self
-            .graph
-            .tensor(Tensor::floats(name, &[inputs, outputs], values));
+        let weight = match self.stored.get(&name) {
+            Some(stored) => stored.clone(),
+            None => {
+                let (dims, values) = self.take(&format!("{part}.weight"));
+                let [outputs, inputs] = matrix(&dims);
+                let values = transposed(&values, [outputs, inputs]);
+                self.stored(&name, Tensor::floats(&*name, &[inputs, outputs], values))
+            }
+        };
         let product = self.graph.node(part, "MatMul", &[x, &weight], &[]);
         self.with_bias(part, &product)
     }
@@ -248,6 +271,22 @@ impl Translation {
         let scaled = graph.node(part, "Div", &[x, &root], &[]);
         let erf = graph.node(part, "Erf", &[&scaled], &[]);
         let sum = graph.node(part, "Add", &[&erf, &one], &[]);
+        let product = graph.node(part, "Mul", &[x, &sum], &[]);
+        graph.node(part, "Mul", &[&product, &half], &[])
+    }
+
+    /// The approximation of GELU by tanh, `½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
+    pub(super) fn gelu_tanh(&mut self, part: &str, x: &Value) -> Value {
+        let root = self.float(FRAC_2_SQRT_PI / SQRT_2);
+        let (of_cube, one, half) = (self.float(0.044_715), self.float(1.0), self.float(0.5));
+        let graph = &mut self.graph;
+        let square = graph.node(part, "Mul", &[x, x], &[]);
+        let cube = graph.node(part, "Mul", &[&square, x], &[]);
+        let cube = graph.node(part, "Mul", &[&cube, &of_cube], &[]);
+        let inner = graph.node(part, "Add", &[x, &cube], &[]);
+        let inner = graph.node(part, "Mul", &[&inner, &root], &[]);
+        let tanh = graph.node(part, "Tanh", &[&inner], &[]);
+        let sum = graph.node(part, "Add", &[&tanh, &one], &[]);
         let product = graph.node(part, "Mul", &[x, &sum], &[]);
         graph.node(part, "Mul", &[&product, &half], &[])
     }
