@@ -158,9 +158,9 @@ fn at_run_time() -> Vec<(RulePage, Diagnostic)> {
             reason: "the header announces 90 868 376 bytes, the file has 1 048 576".into(),
         }),
         example(ArchitectureMismatch {
-            path: "albert-base-v2/config.json".into(),
+            path: "longformer-base-4096/config.json".into(),
             field: "model_type".into(),
-            found: "albert".into(),
+            found: "longformer".into(),
             accepted: vec!["bert".into()],
         }),
         example(TensorMismatch {

@@ -24,29 +24,29 @@ impl Rule for ArchitectureMismatch {
         severity: Severity::Error,
         stage: Stage::Load,
         finds: "A checkpoint whose `config.json` describes another architecture than BERT, DistilBERT, RoBERTa, \
-                ELECTRA and ModernBERT, or a variant that is not supported.",
+                ELECTRA, ModernBERT, MPNet, DeBERTa and ALBERT, or a variant that is not supported.",
         why: "Tensors with the same name and shape can have another meaning: the model would load and compute \
               wrong results.",
-        bad: "let model = BertForSequenceClassification::from_pretrained(\"./albert\", 8)?;",
+        bad: "let model = BertForSequenceClassification::from_pretrained(\"./longformer\", 8)?;",
         good: "let model = BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 8)?;",
         tensorflow: tensorflow::page("SC0903"),
     };
 
-    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"albert\")?;\n\
-         let config = std::fs::read_to_string(\"albert/config.json\")?;\n\
-         std::fs::write(\"albert/config.json\", config.replace(\"\\\"bert\\\"\", \"\\\"albert\\\"\"))?;"];
+    const GIVEN: &'static [&'static str] = &["model.save_pretrained(\"longformer\")?;\n\
+         let config = std::fs::read_to_string(\"longformer/config.json\")?;\n\
+         std::fs::write(\"longformer/config.json\", config.replace(\"\\\"bert\\\"\", \"\\\"longformer\\\"\"))?;"];
 
     fn diagnostic(&self) -> Diagnostic {
         Self::start(format!(
             "the checkpoint has another architecture: `{}` is `{}`, accepted: {}",
             self.field,
             self.found,
-            text::names(&self.accepted, 8)
+            text::names(&self.accepted, 12)
         ))
         .label(Place::file(&self.path, None), format!("`{}`", self.field))
         .why("tensors with the same name can have another meaning in another architecture")
         .fix("load a BERT checkpoint, such as \"all-MiniLM-L6-v2\" or \"bert-base-uncased\", or one of \
-              DistilBERT, RoBERTa, ELECTRA or ModernBERT")
+              DistilBERT, RoBERTa, ELECTRA, ModernBERT, MPNet, DeBERTa or ALBERT")
         .tensorflow(Quote::of("SC0903"))
     }
 }

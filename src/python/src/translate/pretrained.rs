@@ -17,6 +17,7 @@ const CLASSIFIERS: &[&str] = &[
     "TFXLMRobertaForSequenceClassification",
     "TFCamembertForSequenceClassification",
     "TFElectraForSequenceClassification",
+    "TFAlbertForSequenceClassification",
     "TFAutoModelForSequenceClassification",
 ];
 
@@ -101,7 +102,7 @@ impl Translator<'_> {
         if class.contains("Auto") {
             self.note(
                 call.span,
-                "the checkpoint must be one of BERT, DistilBERT, RoBERTa, ELECTRA or ModernBERT",
+                "the checkpoint must be one of BERT, DistilBERT, RoBERTa, ELECTRA, ModernBERT, MPNet, DeBERTa or ALBERT",
             );
         }
         let given = self.given_to_head(call)?;

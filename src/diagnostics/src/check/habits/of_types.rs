@@ -19,14 +19,15 @@ pub(super) const TYPES: &[Module] = &[
             "ModernBertForSequenceClassification",
             "MPNetForSequenceClassification",
             "DebertaV2ForSequenceClassification",
+            "AlbertForSequenceClassification",
         ],
         habits: &[Habit(
             "from_pretrained(_, _)",
             "BertForSequenceClassification::from_pretrained({0}, {1})?",
-            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT, ELECTRA, ModernBERT, MPNet and DeBERTa",
+            "one type reads BERT, DistilBERT, RoBERTa, CamemBERT, ELECTRA, ModernBERT, MPNet, DeBERTa and ALBERT",
         )],
         otherwise: "`BertForSequenceClassification::from_pretrained(name, labels)?` reads BERT, DistilBERT, RoBERTa, CamemBERT, \
-                    ELECTRA, ModernBERT, MPNet and DeBERTa",
+                    ELECTRA, ModernBERT, MPNet, DeBERTa and ALBERT",
     },
     Module {
         names: &[

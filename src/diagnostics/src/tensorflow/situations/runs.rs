@@ -271,7 +271,7 @@ pub(super) const RUNS: &[Situation] = &[
         "",
         [Warns; 4],
         "transformers warns and goes on",
-        "transformers warns (\"You are using a model of type albert to instantiate a model of type bert. This is not \
+        "transformers warns (\"You are using a model of type longformer to instantiate a model of type bert. This is not \
          supported for all configurations of models and can yield errors.\") and goes on.",
     ),
     row(

@@ -21,6 +21,7 @@ const FAMILIES: &[&str] = &[
     "ModernBert",
     "MPNet",
     "DebertaV2",
+    "Albert",
 ];
 
 /// The heads by the end of their classes' names.
