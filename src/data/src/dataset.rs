@@ -352,15 +352,6 @@ pub(crate) fn index_of(label_names: &[String]) -> HashMap<&str, usize> {
         .collect()
 }
 
-impl<'a> IntoIterator for &'a Dataset {
-    type Item = &'a Example;
-    type IntoIter = std::slice::Iter<'a, Example>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

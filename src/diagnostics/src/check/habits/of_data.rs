@@ -49,7 +49,7 @@ pub(super) const DATASET: &[Habit] = &[
     ),
     Habit(
         "for",
-        "&{it}",
+        "{it}.iter()",
         "the examples are a list: `example.text`, `example.features`, `example.label`",
     ),
     Habit(
