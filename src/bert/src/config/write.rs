@@ -81,11 +81,8 @@ impl BertConfig {
             None => drop(file.remove("binary_labels")),
         }
         // The weights are written as float32, whatever the file said before.
-        let dtype = if file.contains_key("torch_dtype") {
-            "torch_dtype"
-        } else {
-            "dtype"
-        };
+        let is_old = file.contains_key("torch_dtype");
+        let dtype = if is_old { "torch_dtype" } else { "dtype" };
         file.insert(dtype.to_owned(), json!("float32"));
         format!("{:#}\n", Value::Object(file))
     }
