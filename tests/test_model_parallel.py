@@ -1,4 +1,5 @@
-"""Tensor parallelism in a notebook: a model in slices trains, shows where each slice is, and what does not fit gets a card."""
+"""Replicas of several devices in a notebook: a model in slices, or in rows of stages, trains and shows where each part is, and what
+does not fit gets a card."""
 
 from kernel_client import check_error, check_static_html
 
@@ -62,6 +63,26 @@ println!("{}", (a - b).abs() <= 1e-6 * b);""")
     explained = kernel.run("rows.explain()").shown()
     assert "all-reduce" in explained and "gradients sent by a replica" in explained, explained
     assert all(len(line) <= 100 for line in explained.splitlines()), explained
+
+
+def test_the_rows_of_a_mesh_are_pipelines(kernel, tiny):
+    kernel.run("""let train = debian_sections()?.0.take(16);
+let places = DeviceMesh::logical([2, 2], ["batch", "stage"])?;
+let lines = PipelineStrategy::over(&places)?.micro_batches(2)?;
+let copies = MirroredStrategy::logical(2)?;""")
+    kernel.run(build(tiny, "lines", "lined"))
+    kernel.run(build(tiny, "copies", "mirrored").replace("compile!(mirrored", "compile!(mirrored, gradient_accumulation_steps = 2"))
+    kernel.run("let of_lines = fit!(lined, train, epochs = 1, batch_size = 8, max_length = 16, seed = 3)?;")
+    kernel.run("let of_copies = fit!(mirrored, train, epochs = 1, batch_size = 4, max_length = 16, seed = 3)?;")
+    ran = kernel.run("println!(\"{}\", of_lines.epochs[0].loss == of_copies.epochs[0].loss);")
+    assert ran.stream().strip() == "true", ran.stream()
+    shown = kernel.run("lined.pipeline()?").shown()
+    assert "replica 1, stage 1" in shown, shown
+    (bundle,) = [it for it in kernel.run("placement(&lined);").bundles if PLACEMENT in it]
+    check_static_html(bundle["text/html"])
+    assert "replica 1, stage 1" in bundle["text/html"]
+    ran = kernel.execute("let odd = fit!(lined, train, epochs = 1, batch_size = 6)?;")
+    check_error(ran, "SC0622")
 
 
 def test_what_does_not_fit_gets_a_card(kernel, tiny):

@@ -48,7 +48,7 @@ impl StageStep {
 pub struct PipelineStep {
     /// Micro-batches of the batch.
     pub micro_batches: usize,
-    /// What each stage did.
+    /// What each stage did, those of one replica after the other.
     pub stages: Vec<StageStep>,
 }
 
@@ -90,7 +90,9 @@ pub struct StageRow {
 pub struct PipelineReport {
     /// The strategy, in words.
     pub title: String,
-    /// The stages, in their order.
+    /// Replicas, each with all stages.
+    pub replicas: usize,
+    /// The stages, in their order, those of one replica after the other.
     pub stages: Vec<StageRow>,
     /// Micro-batches of a batch.
     pub micro_batches: usize,
@@ -105,24 +107,47 @@ const COLUMNS: usize = 60;
 /// The size of the drawing.
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 26.0;
+/// The width of a label, and of one that names a replica too.
 const LABEL: f64 = 60.0;
+const LABEL_OF_REPLICA: f64 = 130.0;
 
 impl PipelineReport {
+    /// The replica and the stage of a row.
+    fn place(&self, row: usize) -> (usize, usize) {
+        let each = (self.stages.len() / self.replicas.max(1)).max(1);
+        (row / each, row % each)
+    }
+
+    /// A row in words: `stage 1`, or with several replicas `replica 0, stage 1`.
+    fn label(&self, row: usize) -> String {
+        let (replica, stage) = self.place(row);
+        match self.replicas {
+            0 | 1 => format!("stage {stage}"),
+            _ => format!("replica {replica}, stage {stage}"),
+        }
+    }
+
     fn table(&self) -> Vec<Vec<String>> {
         let mut heads = vec!["stage", "device", "has", "weights", "cost"];
+        if self.replicas > 1 {
+            heads.insert(0, "replica");
+        }
         if self.step.is_some() {
             heads.extend(["kept", "activations", "sent", "waited"]);
         }
         let heads = heads.into_iter().map(str::to_owned).collect();
         let seconds = self.step.as_ref().map_or(0.0, PipelineStep::seconds);
         let row = |(index, stage): (usize, &StageRow)| {
-            let mut row = vec![
-                index.to_string(),
+            let (replica, number) = self.place(index);
+            let replica = (self.replicas > 1).then(|| replica.to_string());
+            let mut row: Vec<String> = replica.into_iter().collect();
+            row.extend([
+                number.to_string(),
                 stage.device.clone(),
                 stage.has.clone(),
                 units::bytes(stage.weights),
                 percent(stage.share),
-            ];
+            ]);
             if let Some(did) = self.step.as_ref().and_then(|it| it.stages.get(index)) {
                 let kept = did.kept_bytes;
                 row.extend([
@@ -174,7 +199,7 @@ impl PipelineReport {
                 found.map_or('·', |it| if it.is_forward { 'F' } else { 'B' })
             };
             let signs: String = (0..COLUMNS).map(sign).collect();
-            format!("stage {index}  {signs}")
+            format!("{}  {signs}", self.label(index))
         };
         step.stages.iter().enumerate().map(line).collect()
     }
@@ -183,6 +208,10 @@ impl PipelineReport {
     fn drawing(&self) -> Option<String> {
         let step = self.step.as_ref().filter(|step| step.seconds() > 0.0)?;
         let (seconds, height) = (step.seconds(), ROW * step.stages.len() as f64 + 4.0);
+        let before = match self.replicas {
+            0 | 1 => LABEL,
+            _ => LABEL_OF_REPLICA,
+        };
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
              font-family=\"sans-serif\" font-size=\"11\">"
@@ -193,13 +222,14 @@ impl PipelineReport {
             // Writing to a string cannot fail.
             let _ = write!(
                 svg,
-                "<text x=\"0\" y=\"{middle}\" fill=\"#888888\">stage {index}</text>\
-                 <rect x=\"{LABEL}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"#88888822\"/>",
-                WIDTH - LABEL,
+                "<text x=\"0\" y=\"{middle}\" fill=\"#888888\">{}</text>\
+                 <rect x=\"{before}\" y=\"{top}\" width=\"{}\" height=\"{}\" fill=\"#88888822\"/>",
+                self.label(index),
+                WIDTH - before,
                 ROW - 6.0
             );
             for pass in &stage.passes {
-                let place = |at: f64| LABEL + at / seconds * (WIDTH - LABEL);
+                let place = |at: f64| before + at / seconds * (WIDTH - before);
                 let (left, width) = (place(pass.start), place(pass.end) - place(pass.start));
                 let (name, color) = match pass.is_forward {
                     true => ("F", "#2f7ed8"),
@@ -304,6 +334,7 @@ mod tests {
         };
         PipelineReport {
             title: "the stages of `pipeline#1`".to_owned(),
+            replicas: 1,
             stages: vec![stage("cpu:0"), stage("cpu:1")],
             micro_batches: 1,
             predicted: 0.5,
@@ -332,6 +363,22 @@ mod tests {
             plain.contains("measured in the last step (1 micro-batch, "),
             "{plain}"
         );
+    }
+
+    /// Two replicas of one stage each.
+    #[test]
+    fn a_row_names_its_replica() {
+        let report = PipelineReport {
+            replicas: 2,
+            ..report(Some(step()))
+        };
+        let plain = report.to_plain();
+        for line in ["replica 0, stage 0  FFF", "replica 1, stage 0  ···"] {
+            assert!(plain.contains(line), "{plain}");
+        }
+        assert!(plain.lines().any(|line| line.starts_with("replica  stage")));
+        let mut rows = plain.lines().filter(|line| line.starts_with("replica 1,"));
+        assert!(rows.all(|line| line.chars().count() == 80), "{plain}");
     }
 
     #[test]

@@ -49,22 +49,28 @@ pub fn forward(
     let given_up = stop.clone();
     let compared = loss.filter(|loss| loss.compares_examples());
     let loss = loss.filter(|_| compared.is_none());
-    if let Some(stages) = replicas.stages() {
-        let outputs = || pipeline::outputs(replicas.modules(), stages, batch);
-        let computed = || {
+    if let Some(stages) = replicas.stages().cloned() {
+        let devices = stages.devices.clone();
+        // Outputs are read from the last stage of each replica.
+        let lasts = devices.iter().skip(stages.len() - 1).step_by(stages.len());
+        let lasts: Vec<LogicalDevice> = lasts.cloned().collect();
+        let work = move |ReplicaId(index): ReplicaId, row: &[AnyNetwork], part: Option<Batch>| {
+            let part = part?;
+            let outputs = || pipeline::outputs(row, (&stages, index), &part);
             let logits = stop.during(|| precision.during(outputs))?;
-            (!stop.is_given_up()).then(|| measured(batch, logits, loss))
+            if stop.is_given_up() {
+                return None;
+            }
+            Some(measured(&part, logits, loss).map(|outputs| (part, outputs)))
         };
-        let done = guarded(&stages.devices, false, || Ok(computed()))?;
+        let inputs = batch.split(replicas.len());
+        let computed = || replicas.for_each_row(inputs, work);
+        let done = guarded(&devices, false, computed)?;
         loss.map_or(Ok(()), own::failure)?;
-        let Some(done) = done else {
+        if given_up.is_given_up() {
             return Ok(None);
-        };
-        // They were read from the last stage.
-        let last = stages.devices.last().into_iter().cloned();
-        let last: Vec<LogicalDevice> = last.collect();
-        let done = done.map(|outputs| (batch.clone(), outputs));
-        return named_by_device([Some(done)], &last).map(Some);
+        }
+        return named_by_device(done, &lasts).map(Some);
     }
     let devices: Vec<Device> = replicas
         .devices()

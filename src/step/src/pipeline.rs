@@ -9,43 +9,44 @@
 //! are the operations of a device that accumulates gradients over batches of this size, in the same order for each variable, so
 //! that the sums have the same bits. From there on a step goes on as without stages: the sums of all stages are those of one
 //! replica ([`Accumulated`]), and their norm is added up over the variables in the order of the network's fields.
+//!
+//! Several replicas, the rows of a mesh, divide each micro-batch as they divide a batch without stages, and compute at the same
+//! time. A row has its own links and schedule, and waits for no other row.
 
-use std::collections::VecDeque;
+mod stage;
+
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use stratoscope_bert::ops::Stop;
-use stratoscope_bert::recompute::Recorded;
-use stratoscope_bert::taps;
 use stratoscope_bert::{Computed, Mode, Segment};
 use stratoscope_data::Batch;
 use stratoscope_diagnostics::Result;
-use stratoscope_strategy::{
-    BackendKind, LogicalDevice, PipelinePass, PipelineSchedule, PipelineStages, Replicas,
-};
+use stratoscope_strategy::{PipelineSchedule, PipelineStages, Replicas};
 
+use self::stage::{Done, Links, Stage};
 use super::accumulated::Accumulated;
 use super::backward::Pass;
 use super::failures::{failed, guarded};
-use super::forward::{BatchOutputs, PartOutputs, read};
+use super::forward::BatchOutputs;
 use super::timed::{PassSize, PassTimer};
 use super::{StepSettings, StepState};
-use stratoscope_arguments::class_weight::weighted_sum;
 use stratoscope_metrics::loss::own;
 use stratoscope_network::AnyNetwork;
-use stratoscope_report::pipeline::{PassTime, PipelineStep, StageStep};
+use stratoscope_report::pipeline::PipelineStep;
 
-/// What all stages of a step know.
+/// What all stages of a replica know in a step.
 struct Shared {
+    /// The number of the replica: dropout masks depend on it.
+    replica: usize,
+    /// Its parts of the micro-batches. The last one may leave it without an example; then it has no part of that.
     micro_batches: Vec<Batch>,
     passes: Vec<Pass>,
     schedule: PipelineSchedule,
     stages: usize,
-    /// Examples of the whole step.
+    /// Examples of the whole step, on this replica.
     share: usize,
     stop: Stop,
     begun: Instant,
@@ -54,77 +55,24 @@ struct Shared {
 }
 
 impl Shared {
-    /// Runs the passes of a stage, and notes them where a profile is made.
-    fn timed<T>(&self, index: usize, run: impl FnOnce() -> T) -> T {
+    /// The work of a stage. It is noted where a profile is made.
+    fn run(&self, index: usize, network: &AnyNetwork, stage: Stage) -> Done {
+        let run = || stage.run(index, network, self);
         match &self.timer {
-            Some(timer) => timer.during(index, PassSize::of(&self.micro_batches), run),
+            Some(timer) => {
+                let place = self.replica * self.stages + index;
+                timer.during(place, PassSize::of(&self.micro_batches), run)
+            }
             None => run(),
         }
     }
 }
 
-/// What a stage begins with.
-struct Stage {
-    segment: Segment,
-    device: LogicalDevice,
-    /// Whether an earlier stage has a variable that is trained: then the gradient by the input is wanted.
-    returns_gradient: bool,
-    accumulated: Accumulated,
-    links: Links,
-}
-
-/// The ends of a stage's borders; none where it has no neighbor.
-#[derive(Default)]
-struct Links {
-    from_before: Option<Receiver<Tensor<3>>>,
-    to_next: Option<Sender<Tensor<3>>>,
-    /// `None` where the output had no influence on the loss.
-    from_next: Option<Receiver<Option<Tensor<3>>>>,
-    to_before: Option<Sender<Option<Tensor<3>>>>,
-}
-
-impl Links {
-    /// Of stages in a row.
-    fn of(stages: usize) -> Vec<Self> {
-        let mut links: Vec<Self> = (0..stages).map(|_| Self::default()).collect();
-        for border in 1..stages {
-            let (forward, output) = channel();
-            let (backward, gradient) = channel();
-            links[border - 1].to_next = Some(forward);
-            links[border].from_before = Some(output);
-            links[border].to_before = Some(backward);
-            links[border - 1].from_next = Some(gradient);
-        }
-        links
-    }
-}
-
-/// What a stage keeps of a micro-batch until its backward pass.
-struct Kept {
-    output: Output,
-    recorded: Recorded,
-    /// Where the gradient by it is wanted.
-    input: Option<Tensor<3>>,
-}
-
-enum Output {
-    Hidden(Tensor<3>),
-    /// scale · Σ loss / examples of the step.
-    Loss(Tensor<1>),
-}
-
-/// What a stage has done.
-struct Done {
-    accumulated: Accumulated,
-    /// Of the last stage: what came out for each micro-batch.
-    outputs: Vec<std::result::Result<PartOutputs, String>>,
-    step: StageStep,
-}
-
 impl StepState {
-    /// Runs micro-batches forward and backward through the stages and adds their gradients to those of the step; the first one's
-    /// number in the run is `first`, the others follow. Returns what came out for each, or `None` where the work was given up,
-    /// because an interrupt came and it took long: then nothing has changed.
+    /// Runs micro-batches forward and backward through the stages of all replicas, which divide each of them, and adds the
+    /// gradients to those of the step; the first one's number in the run is `first`, the others follow. `shares` are the
+    /// examples that each replica sees in the whole step. Returns what came out for each micro-batch, or `None` where the work
+    /// was given up, because an interrupt came and it took long: then nothing has changed.
     ///
     /// # Errors
     /// SC0607, SC0709, SC0710 or SC0907 if a device fails.
@@ -144,29 +92,19 @@ impl StepState {
         }
         self.squares = None;
         self.recomputed = settings.recompute;
-        let numbers = first..first + micro_batches.len() as u64;
-        let shared = Shared {
-            micro_batches: micro_batches.to_vec(),
-            passes: numbers
-                .map(|number| self.coming_pass(settings, number))
-                .collect(),
-            schedule: self.schedule(),
-            stages: stages.len(),
-            share: shares.first().copied().unwrap_or(0),
-            stop: stop.clone(),
-            begun: Instant::now(),
-            timer: self.timer.clone(),
-        };
+        let rows = Arc::new(self.rows(settings, (first, micro_batches), shares, stop));
         // Where the work is given up, these are the sums of before.
         let structure = self.replicas.structure();
-        let before = self.accumulated.first().map(|sum| sum.copied(structure));
-        let accumulated = self.accumulated.drain(..).next().unwrap_or_default();
+        let before = self.accumulated.iter().map(|sum| sum.copied(structure));
+        let before: Vec<Accumulated> = before.collect();
+        let mut accumulated = std::mem::take(&mut self.accumulated);
+        accumulated.resize_with(rows.len(), Accumulated::default);
         let inputs = stages_with(&self.replicas, &stages, accumulated);
         let loss = settings.loss;
         let work = {
-            let shared = Arc::new(shared);
-            move |index: usize, network: &AnyNetwork, stage: Stage| {
-                shared.timed(index, || stage.run(index, network, &shared))
+            let (rows, each) = (Arc::clone(&rows), stages.len());
+            move |place: usize, network: &AnyNetwork, stage: Stage| {
+                rows[place / each].run(place % each, network, stage)
             }
         };
         let computed = || self.replicas.compute_each_stage(inputs, work);
@@ -174,36 +112,55 @@ impl StepState {
         own::failure(loss)?;
         // From here on the batch counts, on all stages.
         if !stop.commit() {
-            self.accumulated.extend(before);
+            self.accumulated = before;
             return Ok(None);
         }
-        let outputs = done
-            .last_mut()
-            .map(|last| std::mem::take(&mut last.outputs));
-        let device = &stages.devices[stages.len() - 1];
-        let outputs = outputs.into_iter().flatten().zip(micro_batches);
-        let outputs = outputs.map(|(outputs, batch)| {
-            let outputs = outputs.map_err(|reason| failed(&device.name, &reason))?;
-            Ok(vec![(batch.clone(), outputs)])
-        });
-        let outputs = outputs.collect::<Result<Vec<BatchOutputs>>>()?;
-        let mut sum = Accumulated::default();
-        let mut steps = Vec::with_capacity(done.len());
-        for (stage, network) in done.into_iter().zip(self.replicas.modules()) {
-            let Done {
-                mut accumulated,
-                step,
-                ..
-            } = stage;
-            sum.add(network, accumulated.take());
-            steps.push(step);
+        let outputs = outputs_of(&mut done, &rows, (micro_batches, &stages))?;
+        let of_replica = done.chunks_mut(stages.len());
+        let of_replica = of_replica.zip(self.replicas.modules().chunks(stages.len()));
+        for (stages, networks) in of_replica {
+            let mut sum = Accumulated::default();
+            for (stage, network) in stages.iter_mut().zip(networks) {
+                sum.add(network, stage.accumulated.take());
+            }
+            self.accumulated.push(sum);
         }
-        self.accumulated.push(sum);
         self.pipeline = Some(PipelineStep {
             micro_batches: micro_batches.len(),
-            stages: steps,
+            stages: done.into_iter().map(|stage| stage.step).collect(),
         });
         Ok(Some(outputs))
+    }
+
+    /// What each replica does: its part of each micro-batch.
+    fn rows(
+        &self,
+        settings: &StepSettings,
+        (first, micro_batches): (u64, &[Batch]),
+        shares: &[usize],
+        stop: &Stop,
+    ) -> Vec<Shared> {
+        let (replicas, begun) = (self.replicas.len(), Instant::now());
+        let row = |replica| Shared {
+            replica,
+            micro_batches: Vec::new(),
+            passes: Vec::new(),
+            schedule: self.schedule(),
+            stages: self.replicas.devices_of_a_replica(),
+            share: shares.get(replica).copied().unwrap_or(0),
+            stop: stop.clone(),
+            begun,
+            timer: self.timer.clone(),
+        };
+        let mut rows: Vec<Shared> = (0..replicas).map(row).collect();
+        for (number, batch) in (first..).zip(micro_batches) {
+            for (row, part) in rows.iter_mut().zip(batch.split(replicas)) {
+                let Some(part) = part else { continue };
+                row.micro_batches.push(part);
+                row.passes.push(self.coming_pass(settings, number));
+            }
+        }
+        rows
     }
 
     fn schedule(&self) -> PipelineSchedule {
@@ -212,25 +169,49 @@ impl StepState {
     }
 }
 
-/// The stages before a step. Each gets what was accumulated for its variables.
+/// What came out of the last stages: for each micro-batch the parts of the replicas.
+fn outputs_of(
+    done: &mut [Done],
+    rows: &[Shared],
+    (micro_batches, stages): (&[Batch], &PipelineStages),
+) -> Result<Vec<BatchOutputs>> {
+    let lasts = done.iter_mut().skip(stages.len() - 1).step_by(stages.len());
+    let each = lasts.zip(rows).map(|(last, row)| {
+        let outputs = std::mem::take(&mut last.outputs);
+        row.micro_batches.iter().zip(outputs)
+    });
+    let mut each: Vec<_> = each.collect();
+    let mut all = Vec::with_capacity(micro_batches.len());
+    for batch in micro_batches {
+        let shares = batch.shares(rows.len()).into_iter();
+        let with_part = each.iter_mut().zip(shares).filter(|(_, share)| *share > 0);
+        let parts = with_part.enumerate().map(|(replica, (own, _))| {
+            let (part, outputs) = own.next()?;
+            let device = stages.of_replica(replica).last()?;
+            Some(match outputs {
+                Ok(outputs) => Ok((part.clone(), outputs)),
+                Err(reason) => Err(failed(&device.name, &reason)),
+            })
+        });
+        all.push(parts.flatten().collect::<Result<BatchOutputs>>()?);
+    }
+    Ok(all)
+}
+
+/// The stages before a step, those of one replica after the other. Each gets what its replica has accumulated for its variables.
 fn stages_with(
     replicas: &Replicas<AnyNetwork>,
     stages: &PipelineStages,
-    mut accumulated: Accumulated,
+    accumulated: Vec<Accumulated>,
 ) -> Vec<Stage> {
     let last = stages.len() - 1;
     let trained = replicas.records().iter().filter(|record| record.trainable);
     let lowest = trained.map(|record| stages.stage_of(record.param)).min();
-    let sums = replicas.scatter(0, accumulated.take());
-    let links = Links::of(stages.len());
-    let each = stages
-        .devices
-        .iter()
-        .zip(&stages.layers)
-        .zip(sums)
-        .zip(links);
-    each.enumerate()
-        .map(|(index, (((device, layers), sums), links))| Stage {
+    let row = |(replica, mut accumulated): (usize, Accumulated)| {
+        let sums = replicas.scatter(replica, accumulated.take());
+        let each = stages.of_replica(replica).iter().zip(&stages.layers);
+        let each = each.zip(sums).zip(Links::of(stages.len())).enumerate();
+        let each = each.map(|(index, (((device, layers), sums), links))| Stage {
             segment: Segment {
                 layers: layers.clone(),
                 has_head: index == last,
@@ -239,175 +220,27 @@ fn stages_with(
             returns_gradient: lowest.is_some_and(|lowest| lowest < index),
             accumulated: Accumulated::of(sums),
             links,
-        })
-        .collect()
+        });
+        each.collect::<Vec<Stage>>()
+    };
+    accumulated.into_iter().enumerate().flat_map(row).collect()
 }
 
-impl Stage {
-    /// The passes of a stage, until all are done or the step is given up. A neighbor that is gone has ended with a panic or
-    /// was given up.
-    fn run(mut self, index: usize, network: &AnyNetwork, shared: &Shared) -> Done {
-        let mut kept: VecDeque<Kept> = VecDeque::new();
-        let mut done = Done {
-            accumulated: std::mem::take(&mut self.accumulated),
-            outputs: Vec::new(),
-            step: StageStep::default(),
-        };
-        let count = shared.micro_batches.len();
-        for pass in shared.schedule.passes(index, shared.stages, count) {
-            let went_on = match pass {
-                PipelinePass::Forward(number) => {
-                    let one = self.forward(number, network, shared, &mut done);
-                    one.map(|one| kept.push_back(one))
-                }
-                PipelinePass::Backward(number) => kept
-                    .pop_front()
-                    .and_then(|one| self.backward(one, number, network, shared, &mut done)),
-            };
-            if went_on.is_none() || shared.stop.is_given_up() {
-                break;
-            }
-            done.step.kept = done.step.kept.max(kept.len());
-        }
-        done
-    }
-
-    /// `None` where the stage before is gone.
-    fn forward(
-        &self,
-        number: usize,
-        network: &AnyNetwork,
-        shared: &Shared,
-        done: &mut Done,
-    ) -> Option<Kept> {
-        taps::stage("wait");
-        let before = match &self.links.from_before {
-            Some(before) => Some(before.recv().ok()?),
-            None => None,
-        };
-        taps::stage("forward");
-        let start = shared.begun.elapsed();
-        let device = self.device.training();
-        let before = before.map(|output| {
-            let here = Tensor::from_inner(output.to_device(&self.device.burn));
-            here.set_require_grad(self.returns_gradient)
-        });
-        let (batch, pass) = (&shared.micro_batches[number], &shared.passes[number]);
-        let computed = || {
-            let mode = pass.dropout.mode(0);
-            network.segment(&self.segment, before.clone(), batch, mode, &device)
-        };
-        let computed = || Recorded::gathering(pass.recompute, None, computed);
-        let computed = || (shared.stop).during(|| pass.precision.during(computed));
-        let (computed, recorded) = pass.around(batch, computed);
-        let input = before.filter(|_| self.returns_gradient);
-        let (output, sent) = match computed? {
-            Computed::Hidden(hidden) => {
-                let sent = hidden.clone().inner();
-                (Output::Hidden(hidden), Some(sent))
-            }
-            Computed::Outputs(logits) => {
-                taps::stage("loss");
-                let loss = (pass.loss, pass.class_weights.as_ref());
-                let weights = batch.weights.as_deref();
-                let sum = weighted_sum(loss, logits.clone(), &batch.labels, weights);
-                let mean = sum.clone().div_scalar(shared.share as f64 / pass.scale);
-                taps::stage("read");
-                let outputs = read(Some(sum.inner()), logits.inner(), Vec::new());
-                done.outputs.push(outputs);
-                (Output::Loss(mean), None)
-            }
-        };
-        self.ends(number, true, start.as_secs_f64(), shared, done);
-        if let (Some(sent), Some(next)) = (sent, &self.links.to_next) {
-            done.step.sent_bytes += bytes(&sent);
-            next.send(sent).ok()?;
-        }
-        Some(Kept {
-            output,
-            recorded,
-            input,
-        })
-    }
-
-    /// `None` where the stage after is gone.
-    fn backward(
-        &self,
-        kept: Kept,
-        number: usize,
-        network: &AnyNetwork,
-        shared: &Shared,
-        done: &mut Done,
-    ) -> Option<()> {
-        taps::stage("wait");
-        let gradient = match &self.links.from_next {
-            Some(next) => next.recv().ok()?,
-            None => None,
-        };
-        taps::stage("backward");
-        let start = shared.begun.elapsed();
-        let (batch, pass) = (&shared.micro_batches[number], &shared.passes[number]);
-        let Kept {
-            output,
-            recorded,
-            input,
-        } = kept;
-        let (gradients, of_input) = pass.around(batch, || match (output, gradient) {
-            (Output::Loss(loss), _) => {
-                let backward = || recorded.backward_to(&loss, network, input.as_ref());
-                (shared.stop).during(|| pass.precision.during(backward))
-            }
-            (Output::Hidden(output), Some(gradient)) => {
-                let gradient = gradient.to_device(&self.device.burn);
-                let input = input.as_ref();
-                let backward = || Segment::backward(recorded, network, output, gradient, input);
-                (shared.stop).during(|| pass.precision.during(backward))
-            }
-            (Output::Hidden(_), None) => (GradientsParams::new(), None),
-        });
-        taps::stage("accumulate");
-        done.accumulated.add(network, gradients);
-        self.ends(number, false, start.as_secs_f64(), shared, done);
-        if let Some(before) = &self.links.to_before {
-            done.step.sent_bytes += of_input.as_ref().map_or(0, bytes);
-            before.send(of_input).ok()?;
-        }
-        Some(())
-    }
-
-    /// A pass is done. A GPU is waited for, so that the time is that of its work.
-    fn ends(&self, number: usize, is_forward: bool, start: f64, shared: &Shared, done: &mut Done) {
-        if self.device.backend != BackendKind::Flex {
-            taps::stage("read");
-            // What has failed shows when the outputs are read.
-            let _ = self.device.burn.sync();
-        }
-        done.step.passes.push(PassTime {
-            micro_batch: number,
-            is_forward,
-            start,
-            end: shared.begun.elapsed().as_secs_f64(),
-        });
-    }
-}
-
-fn bytes(tensor: &Tensor<3>) -> u64 {
-    (tensor.shape().num_elements() * tensor.dtype().size()) as u64
-}
-
-/// The outputs of a batch, computed stage by stage without gradients and without dropout.
+/// The outputs of a batch, computed stage by stage without gradients and without dropout, by the modules of a replica on its
+/// devices.
 ///
 /// # Shapes
 /// B rows of S tokens → [B, C]
 pub(super) fn outputs(
     modules: &[AnyNetwork],
-    stages: &PipelineStages,
+    (stages, replica): (&PipelineStages, usize),
     batch: &Batch,
 ) -> Option<Tensor<2>> {
     let last = stages.len() - 1;
     let mut before: Option<Tensor<3>> = None;
-    for (index, module) in modules.iter().enumerate() {
-        let device: &Device = &stages.devices[index].burn;
+    let devices = stages.of_replica(replica).iter();
+    for (index, (module, device)) in modules.iter().zip(devices).enumerate() {
+        let device: &Device = &device.burn;
         let segment = Segment {
             layers: stages.layers[index].clone(),
             has_head: index == last,

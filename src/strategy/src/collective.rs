@@ -11,12 +11,12 @@ use burn::tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 use stratoscope_diagnostics::Result;
 
-use crate::device::LogicalDevice;
 use crate::shards::Homes;
 use crate::strategy::Shard;
 use crate::variable::{Part, VariableRecord};
 use crate::{problem, variable};
 
+mod groups;
 mod in_place;
 mod log;
 mod patterns;
@@ -24,6 +24,8 @@ mod planned;
 mod transfer;
 mod vectors;
 
+use self::groups::GroupLogs;
+pub(crate) use self::groups::Groups;
 use self::in_place::Memory;
 pub(crate) use self::log::Done;
 pub use self::log::{CollectiveRecord, CollectiveTotals, Collectives};
@@ -104,7 +106,7 @@ pub(crate) fn reduce<M: Module>(
     values: Vec<GradientsParams>,
     samples: &[usize],
 ) -> Result<(Vec<GradientsParams>, Option<Done>)> {
-    let replicas = across.devices.len();
+    let replicas = across.replicas;
     let expects = format!("{replicas}, one per replica");
     if values.len() != replicas {
         let what = "number of sets of gradients";
@@ -139,18 +141,19 @@ pub(crate) fn reduce<M: Module>(
         weights,
         values,
         results: (0..copies).map(|_| GradientsParams::new()).collect(),
-        log: TransferLog::default(),
+        logs: GroupLogs::default(),
         tensors: 0,
         bytes: 0,
     };
     module.visit(&mut reduce);
     let Reduce {
         results,
-        log,
+        logs,
         tensors,
         bytes,
         ..
     } = reduce;
+    let log = logs.joined(across.each);
     let done = Done::new(operation, across.ops, replicas, bytes, log, tensors);
     Ok((results, Some(done)))
 }
@@ -158,14 +161,16 @@ pub(crate) fn reduce<M: Module>(
 /// The devices that take part.
 pub(crate) struct Across<'a> {
     pub(crate) ops: CrossDeviceOps,
-    /// The replicas.
-    pub(crate) devices: &'a [LogicalDevice],
+    /// How many replicas there are.
+    pub(crate) replicas: usize,
+    /// How many devices each of them has.
+    pub(crate) each: usize,
+    /// Which of these devices exchange a variable.
+    pub(crate) groups: Groups,
     /// The device of each variable's rows, for strategies that store one copy, or update one.
     pub(crate) homes: Option<&'a Homes>,
     /// What replicas divide among them, where they are the homes.
     pub(crate) shard: Option<Shard>,
-    /// The replicas, then the servers: what `homes` counts.
-    pub(crate) all: &'a [LogicalDevice],
 }
 
 impl Across<'_> {
@@ -185,7 +190,7 @@ struct Reduce<'a> {
     weights: Vec<f64>,
     values: Vec<GradientsParams>,
     results: Vec<GradientsParams>,
-    log: TransferLog,
+    logs: GroupLogs,
     tensors: usize,
     bytes: u64,
 }
@@ -211,14 +216,19 @@ impl ModuleVisitor for Reduce<'_> {
             }
             Err(given) => given,
         };
-        let devices = self.across.all;
+        let group = self.across.groups.group(param.id);
+        // The replicas, then the servers: what `homes` counts where there are homes.
+        let devices = self.across.groups.devices(group);
+        let log = self.logs.of(group);
         let has: Vec<Flat<'_>> = given
             .into_iter()
             .zip(&self.weights)
             .zip(devices)
             .map(|((value, &weight), device)| {
                 let zeros = || Tensor::zeros(shape.clone(), (&device.burn, dtype));
-                let value = value.map_or_else(zeros, |value| value.mul_scalar(weight));
+                // A look at a pipeline has computed all gradients on the first device of each replica.
+                let here = |value: Tensor<D>| value.to_device(&device.burn).mul_scalar(weight);
+                let value = value.map_or_else(zeros, here);
                 Flat {
                     tensor: value.reshape([shape.num_elements()]),
                     devices,
@@ -226,17 +236,15 @@ impl ModuleVisitor for Reduce<'_> {
             })
             .collect();
         let sums = match self.across.parts(param.id) {
-            None => patterns::all_reduce(self.across.ops, has, &mut self.log),
-            Some([Part { home, .. }]) => patterns::reduce_to(*home, has, &mut self.log)
-                .into_iter()
-                .collect(),
+            None => patterns::all_reduce(self.across.ops, has, log),
+            Some([Part { home, .. }]) => patterns::reduce_to(*home, has, log).into_iter().collect(),
             // Each replica sends every device with shards the rows that are stored there.
             Some(parts) => {
                 let row = shape.num_elements() / shape.as_slice()[0].max(1);
                 let sum = |part: &Part| {
                     let rows = part.rows.start * row..part.rows.end * row;
                     let cut = has.iter().map(|one| one.cut(&rows)).collect();
-                    patterns::reduce_to(part.home, cut, &mut self.log)
+                    patterns::reduce_to(part.home, cut, log)
                 };
                 let sums = parts.iter().filter_map(sum);
                 // One set of gradients, whose norm is that of all devices; `Replicas::scatter` gives each its rows.
@@ -270,14 +278,14 @@ impl Reduce<'_> {
         let mut unused = TransferLog::default();
         let log = match parts {
             Some(_) => &mut unused,
-            None => &mut self.log,
+            None => self.logs.of(self.across.groups.group(param)),
         };
         let means = in_place::all_reduce(ops, values, weights, self.memory, log);
         if let (Ok(_), Some(parts), Some(shape)) = (&means, parts, shape) {
-            let replicas = self.across.devices.len();
+            let replicas = self.across.replicas;
             let row = variable::bytes(&shape, DType::F32) / shape.as_slice()[0].max(1) as u64;
             let sizes = parts.iter().map(|it| (it.home, row * it.rows.len() as u64));
-            patterns::reduce_scatter(ops, replicas, sizes, &mut self.log);
+            patterns::reduce_scatter(ops, replicas, sizes, self.logs.of(0));
         }
         means.map_err(|values| values.into_iter().map(Some).collect())
     }
@@ -345,7 +353,7 @@ pub(crate) fn push<M: Module>(
         bytes,
         ..
     } = push;
-    let (ops, replicas) = (CrossDeviceOps::Centralized, across.devices.len());
+    let (ops, replicas) = (CrossDeviceOps::Centralized, across.replicas);
     let done = Done::new(Operation::Push, ops, replicas, bytes, log, tensors);
     (arrived, done)
 }
@@ -377,7 +385,7 @@ impl ModuleVisitor for Push<'_> {
         self.bytes += variable::bytes(&shape, dtype);
         // Servers are shares of one device.
         let home = parts.first().map_or(0, |part| part.home);
-        let device = &self.across.all[home].burn;
+        let device = &self.across.groups.devices(0)[home].burn;
         self.arrived
             .register::<D>(param.id, gradient.to_device(device));
     }

@@ -201,7 +201,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// Whether variables are updated by rows, on servers or on replicas: [`Self::modules`] have rows, and what the optimizer
     /// keeps is by rows too.
     ///
-    /// In a pipeline the rows of a variable are all of it or none.
+    /// In a pipeline the rows of a variable are all of it or none, in each replica.
     pub fn is_sharded(&self) -> bool {
         matches!(self.storage, Storage::Sharded { .. })
     }
@@ -220,7 +220,7 @@ impl<M: Module + 'static> Replicas<M> {
     }
 
     /// Which layers are on which device, where the strategy is a pipeline: then [`Self::modules`] are one for each stage, with
-    /// the variables of its layers, and there is one replica.
+    /// the variables of its layers, one replica after the other.
     pub fn stages(&self) -> Option<&PipelineStages> {
         self.stages.as_ref()
     }
@@ -231,7 +231,7 @@ impl<M: Module + 'static> Replicas<M> {
         &self.sliced_over
     }
 
-    /// All devices that compute: those of the replicas, of the stages, or with slices.
+    /// All devices that compute: those of the replicas; of replicas of several devices the stages, or those with slices.
     pub fn computing(&self) -> &[LogicalDevice] {
         match &self.stages {
             Some(stages) => &stages.devices,

@@ -2,7 +2,7 @@
 //!
 //! | kind | copies | made by |
 //! | --- | --- | --- |
-//! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu`; `ModelParallel` with several replicas |
+//! | Mirrored | one per replica, always equal | `Mirrored`, `Tpu`; `ModelParallel` and `Pipeline` with several replicas |
 //! | OnRead | one per replica, combined when read | metrics under `Mirrored`, `Tpu` |
 //! | Central | one, which replicas fetch | `CentralStorage`, `ParameterServer` |
 //! | Sharded | one, of `ModelParallel` one per replica, split by rows or columns over servers, replicas or devices | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters`, `ModelParallel` |
@@ -75,7 +75,7 @@ pub struct VariableRecord {
     /// The identity by which gradients and optimizers refer to it; the same for every copy.
     pub param: ParamId,
     /// The devices that store a copy, or a part of a sharded variable. Devices are numbered as in
-    /// [`crate::Transfer`]: replicas first, then servers; in a pipeline its stages.
+    /// [`crate::Transfer`]: replicas first, then servers; in a pipeline its stages, one replica after the other.
     pub homes: Vec<usize>,
     /// Of a sharded variable, the rows of each part, in the order of `homes`; else empty.
     ///

@@ -85,12 +85,13 @@ pub fn drop_change(state: &ModelState, run: &RunState<'_>, rows: &[Count]) -> Re
 
 /// Whether a batch of this size makes sense on these replicas, and fits into memory as far as that is known.
 fn check_batch_size(state: &ModelState, run: &RunState<'_>, batch_size: usize) -> Result<()> {
+    let replicas = state.step.replicas.len();
     let rule = SmallPerReplicaBatch {
         batch_size,
-        replicas: state.step.replicas.len(),
+        replicas,
     };
     rule.check().map_or(Ok(()), notice)?;
-    pipeline::check_batch_size(run.micro_batches, batch_size, "set_batch_size")?;
+    pipeline::check_batch_size(run.micro_batches, replicas, batch_size, "set_batch_size")?;
     let train = &run.data.train;
     let length = train.report().longest.min(train.max_length());
     let examples = batch_size.min(train.len());

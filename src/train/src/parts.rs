@@ -5,7 +5,8 @@
 //! the dropout masks of a batch of its size: on the CPU a run that computes in parts of n has the bits of one with
 //! `batch_size = n` and as many more `gradient_accumulation_steps`, where n divides the batch.
 //!
-//! In a pipeline the parts of a batch are its micro-batches, and all of them are computed together (`step::pipeline`).
+//! In a pipeline the parts of a batch are its micro-batches, and all of them are computed together (`step::pipeline`); several
+//! replicas divide each of them.
 //!
 //! A device that is out of memory fails before any weight has changed: the run goes back to before the step (`hooks::step_undo`),
 //! makes the parts smaller and tries the step again. Batches are counted as before, so that positions, executions and

@@ -15,17 +15,23 @@ pub fn micro_batches(state: &ModelState) -> Option<usize> {
     strategy.pipeline().map(|it| it.micro_batches)
 }
 
-/// Whether batches of this size can be cut in micro-batches.
+/// Whether batches of this size can be cut in micro-batches, and these divided by the replicas.
 ///
 /// # Errors
 /// SC0622 where they cannot.
-pub fn check_batch_size(micro_batches: Option<usize>, batch_size: usize, call: &str) -> Result<()> {
+pub fn check_batch_size(
+    micro_batches: Option<usize>,
+    replicas: usize,
+    batch_size: usize,
+    call: &str,
+) -> Result<()> {
     let Some(micro_batches) = micro_batches else {
         return Ok(());
     };
     let rule = BatchNotInMicroBatches {
         batch_size,
         micro_batches,
+        replicas,
         call: call.to_owned(),
     };
     match rule.applies() {
@@ -39,8 +45,8 @@ pub fn check_batch_size(micro_batches: Option<usize>, batch_size: usize, call: &
 /// # Errors
 /// SC0622 for a batch that cannot be cut in micro-batches; a warning where it is denied.
 pub fn check(state: &ModelState, batch_size: usize) -> Result<()> {
-    check_batch_size(micro_batches(state), batch_size, "fit")?;
     let replicas = &state.step.replicas;
+    check_batch_size(micro_batches(state), replicas.len(), batch_size, "fit")?;
     let settings = replicas.strategy().and_then(|it| it.pipeline());
     let (Some(settings), Some(stages)) = (settings, replicas.stages()) else {
         return Ok(());
@@ -71,27 +77,30 @@ pub fn report(state: &ModelState) -> Option<PipelineReport> {
     let strategy = replicas.strategy()?;
     let (settings, stages) = (strategy.pipeline()?, replicas.stages()?);
     let shares = stages.shares();
-    let row = |index: usize| {
+    let row = |place: usize| {
+        let index = place % stages.len();
         let own = replicas.records().iter();
         let own = own.filter(|record| stages.stage_of(record.param) == index);
         StageRow {
-            device: stages.devices[index].name.clone(),
+            device: stages.devices[place].name.clone(),
             has: stages.words(index),
             weights: own.map(|record| record.bytes).sum(),
             share: shares[index],
         }
     };
     let mut step = state.step.pipeline.clone();
-    if let (Some(step), Some(&micro_batch)) = (&mut step, state.step.last_batch.first()) {
-        for (index, stage) in step.stages.iter_mut().enumerate() {
+    for (place, stage) in step.iter_mut().flat_map(|it| &mut it.stages).enumerate() {
+        let (replica, index) = (place / stages.len(), place % stages.len());
+        let each = state.step.last_batch.get(replica).and_then(|&micro_batch| {
             let layers = stages.layers[index].len();
-            let each = memory::of_segment(state, micro_batch, layers, index == 0);
-            stage.kept_bytes = each.map(|bytes| bytes * stage.kept as u64);
-        }
+            memory::of_segment(state, micro_batch, layers, index == 0)
+        });
+        stage.kept_bytes = each.map(|bytes| bytes * stage.kept as u64);
     }
     Some(PipelineReport {
         title: format!("the stages of `{}`, {settings}", strategy.label()),
-        stages: (0..stages.len()).map(row).collect(),
+        replicas: settings.replicas,
+        stages: (0..stages.devices.len()).map(row).collect(),
         micro_batches: settings.micro_batches,
         predicted: bubble(settings.stages, settings.micro_batches),
         step,

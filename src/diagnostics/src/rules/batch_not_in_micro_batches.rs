@@ -9,21 +9,26 @@ pub struct BatchNotInMicroBatches {
     pub batch_size: usize,
     /// Micro-batches of a batch.
     pub micro_batches: usize,
+    /// Replicas that divide each of them: the rows of a mesh.
+    pub replicas: usize,
     /// The call that sets the size: `fit`, `set_batch_size`.
     pub call: String,
 }
 
 impl BatchNotInMicroBatches {
-    /// The nearest multiple that is not smaller.
-    fn next(&self) -> usize {
-        self.batch_size
-            .max(1)
-            .next_multiple_of(self.micro_batches.max(1))
+    /// What the batch has to be a multiple of.
+    fn parts(&self) -> usize {
+        (self.micro_batches * self.replicas).max(1)
     }
 
-    /// The largest number of micro-batches up to the given one that divides the batch.
+    /// The nearest multiple that is not smaller.
+    fn next(&self) -> usize {
+        self.batch_size.max(1).next_multiple_of(self.parts())
+    }
+
+    /// The largest number of micro-batches up to the given one that divides the batch, with the replicas.
     fn divisor(&self) -> usize {
-        let divides = |count: &usize| self.batch_size.is_multiple_of(*count);
+        let divides = |count: &usize| self.batch_size.is_multiple_of(count * self.replicas);
         (1..=self.micro_batches).rev().find(divides).unwrap_or(1)
     }
 }
@@ -34,9 +39,11 @@ impl Rule for BatchNotInMicroBatches {
         name: "batch-not-in-micro-batches",
         severity: Severity::Error,
         stage: Stage::Data,
-        finds: "A `batch_size` that is no multiple of the pipeline's number of micro-batches.",
+        finds: "A `batch_size` that is no multiple of the pipeline's number of micro-batches; on a mesh, of that number times the \
+                replicas.",
         why: "All micro-batches but those of an epoch's last batch have the same number of examples: then a step has the bits of \
-              one device that accumulates gradients over batches of that size.",
+              one device that accumulates gradients over batches of that size. On a mesh each replica has as many examples of every \
+              micro-batch as the others.",
         bad: "fit!(model, train.take(60), batch_size = 30)?; // under .micro_batches(4)",
         good: "fit!(model, train.take(64), batch_size = 32)?;",
         tensorflow: "",
@@ -48,13 +55,14 @@ impl Rule for BatchNotInMicroBatches {
     ];
 
     fn applies(&self) -> bool {
-        !self.batch_size.is_multiple_of(self.micro_batches)
+        !self.batch_size.is_multiple_of(self.parts())
     }
 
     fn diagnostic(&self) -> Diagnostic {
         let Self {
             batch_size,
             micro_batches,
+            replicas,
             call,
         } = self;
         let place = match call.as_str() {
@@ -62,11 +70,25 @@ impl Rule for BatchNotInMicroBatches {
             other => Place::call(other),
         };
         let fewer = self.divisor();
+        let micro_batches = match micro_batches {
+            1 => "1 micro-batch".to_owned(),
+            more => format!("{more} micro-batches"),
+        };
+        let (parts, why) = match replicas {
+            0 | 1 => (
+                micro_batches,
+                "micro-batches have the same number of examples, so that each counts the same in time and memory",
+            ),
+            replicas => (
+                format!("{micro_batches} for {replicas} replicas"),
+                "each replica has as many examples of a micro-batch as the others, so that each counts the same in time and memory",
+            ),
+        };
         let found = Self::start(format!(
-            "a batch of {batch_size} is not divisible in {micro_batches} micro-batches"
+            "a batch of {batch_size} is not divisible in {parts}"
         ))
-        .label(place, format!("no multiple of {micro_batches}"))
-        .why("micro-batches have the same number of examples, so that each counts the same in time and memory")
+        .label(place, format!("no multiple of {}", self.parts()))
+        .why(why)
         .fix(format!("write `batch_size = {}`", self.next()));
         match fewer > 1 {
             true => found.fix(format!(

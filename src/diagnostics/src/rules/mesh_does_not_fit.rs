@@ -4,6 +4,44 @@ use stratoscope_render::text;
 
 use crate::{Diagnostic, Place, Rule, RulePage, Severity, Stage};
 
+/// What a strategy divides along the last axis of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastAxis {
+    /// The weights of each layer.
+    Slices,
+    /// The layers of a network.
+    Stages,
+}
+
+impl LastAxis {
+    /// What is along the axis, behind `along "model", the last one,`.
+    fn has(self) -> &'static str {
+        match self {
+            Self::Slices => "layers are cut",
+            Self::Stages => "are the stages",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Slices => "cuts along the last axis",
+            Self::Stages => "has its stages along the last axis",
+        }
+    }
+
+    /// Why one device there is not enough.
+    fn why(self) -> &'static str {
+        match self {
+            Self::Slices => {
+                "layers are cut along the last axis; with one device there nothing is cut, and each replica has the whole model"
+            }
+            Self::Stages => {
+                "the stages are along the last axis; with one device there is one stage, and each replica has the whole model"
+            }
+        }
+    }
+}
+
 /// A mesh of devices that does not fit its devices, or the strategy that is made with it.
 #[derive(Clone, Debug)]
 pub enum MeshDoesNotFit {
@@ -34,10 +72,12 @@ pub enum MeshDoesNotFit {
         shape: Vec<usize>,
         /// The names of the axes.
         names: Vec<String>,
+        /// What is along the last one.
+        last: LastAxis,
         /// The call that makes the strategy.
         call: &'static str,
     },
-    /// The last axis has one device, so that nothing is cut.
+    /// The last axis has one device, so that nothing is divided.
     Whole {
         /// Its name.
         axis: String,
@@ -45,6 +85,8 @@ pub enum MeshDoesNotFit {
         batch: (String, usize),
         /// The shape.
         shape: Vec<usize>,
+        /// What is along the last axis.
+        last: LastAxis,
         /// The call that makes the strategy.
         call: &'static str,
     },
@@ -57,9 +99,10 @@ impl Rule for MeshDoesNotFit {
         severity: Severity::Error,
         stage: Stage::Data,
         finds: "A `DeviceMesh` with another number of devices than its shape has places, with other names than it has axes, or, for \
-                `ModelParallel`, with several devices along an axis between the first and the last one, or one along the last.",
-        why: "A mesh has a device at each place. `ModelParallel` cuts the weights along the last axis and divides the batch along the \
-              first one; devices along another axis would compute the same once more.",
+                `ModelParallel` and `PipelineStrategy`, with several devices along an axis between the first and the last one, or one \
+                along the last.",
+        why: "A mesh has a device at each place. Along the last axis `ModelParallel` cuts the weights, and `PipelineStrategy` has its \
+              stages; both divide the batch along the first one. Devices along another axis would compute the same once more.",
         bad: "let mesh = DeviceMesh::logical([2, 2, 2], [\"batch\", \"text\", \"model\"])?;\n\
               let parallel = ModelParallel::over(&mesh)?;",
         good: "let mesh = DeviceMesh::logical([2, 4], [\"batch\", \"model\"])?;\n\
@@ -105,18 +148,20 @@ impl Rule for MeshDoesNotFit {
                 axis,
                 shape,
                 names,
+                last,
                 call,
             } => {
-                let last = shape.len().saturating_sub(1);
+                let end = shape.len().saturating_sub(1);
                 let name = |at: usize| format!("\"{}\"", names.get(at).map_or("", String::as_str));
-                let all: usize = shape.iter().take(last).product();
+                let all: usize = shape.iter().take(end).product();
                 let model = shape.last().copied().unwrap_or(1);
-                let (batch, cut) = (name(0), name(last));
+                let (batch, cut) = (name(0), name(end));
                 Self::start(format!("the axis `{axis}` of the mesh has several devices, shape {shape:?}"))
                     .label(Place::call(*call), "two axes are used")
                     .why(format!(
-                        "{batch}, the first axis, divides the batch, and along {cut}, the last one, layers are cut; devices along \
-                         another axis would compute the same once more"
+                        "{batch}, the first axis, divides the batch, and along {cut}, the last one, {}; devices along \
+                         another axis would compute the same once more",
+                        last.has()
                     ))
                     .fix(format!(
                         "put its devices on the first axis: `DeviceMesh::logical([{all}, {model}], [{batch}, {cut}])?`"
@@ -126,12 +171,13 @@ impl Rule for MeshDoesNotFit {
                 axis,
                 batch: (batch, replicas),
                 shape,
+                last,
                 call,
             } => Self::start(format!(
                 "the last axis of the mesh, `{axis}`, has 1 device, shape {shape:?}"
             ))
-            .label(Place::call(*call), "cuts along the last axis")
-            .why("layers are cut along the last axis; with one device there nothing is cut, and each replica has the whole model")
+            .label(Place::call(*call), last.label())
+            .why(last.why())
             .fix(format!(
                 "`MirroredStrategy::logical({replicas})?` divides the batch among {replicas} copies of the whole model"
             ))

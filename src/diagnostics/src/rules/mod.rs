@@ -294,7 +294,7 @@ pub use main_not_called::MainNotCalled;
 pub use majority_baseline::MajorityBaseline;
 pub use majority_collapse::MajorityCollapse;
 pub use memory_held_by_older_models::MemoryHeldByOlderModels;
-pub use mesh_does_not_fit::MeshDoesNotFit;
+pub use mesh_does_not_fit::{LastAxis, MeshDoesNotFit};
 pub use misplaced_argument::MisplacedArgument;
 pub use missing_column::MissingColumn;
 pub use missing_comma::MissingComma;

@@ -370,6 +370,13 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
         example(BatchNotInMicroBatches {
             batch_size: 30,
             micro_batches: 4,
+            replicas: 1,
+            call: "fit".into(),
+        }),
+        example(BatchNotInMicroBatches {
+            batch_size: 12,
+            micro_batches: 4,
+            replicas: 2,
             call: "fit".into(),
         }),
         example(HeavyStage {
@@ -421,13 +428,29 @@ pub fn examples() -> Vec<(RulePage, Diagnostic)> {
             axis: "text".into(),
             shape: vec![2, 3, 2],
             names: vec!["batch".into(), "text".into(), "model".into()],
+            last: LastAxis::Slices,
             call: "ModelParallel::over",
         }),
         example(MeshDoesNotFit::Whole {
             axis: "model".into(),
             batch: ("batch".into(), 4),
             shape: vec![4, 1],
+            last: LastAxis::Slices,
             call: "ModelParallel::new",
+        }),
+        example(MeshDoesNotFit::Axes {
+            axis: "model".into(),
+            shape: vec![2, 2, 2],
+            names: vec!["batch".into(), "model".into(), "stage".into()],
+            last: LastAxis::Stages,
+            call: "PipelineStrategy::over",
+        }),
+        example(MeshDoesNotFit::Whole {
+            axis: "stage".into(),
+            batch: ("batch".into(), 4),
+            shape: vec![4, 1],
+            last: LastAxis::Stages,
+            call: "PipelineStrategy::over",
         }),
         example(NetworkNotInSlices::Unknown {
             model: "Sequential".into(),

@@ -359,22 +359,22 @@ fn nothing_to_average(state: &ModelState, sync_every: u64) -> Option<Diagnostic>
     if sync_every < 2 || strategy.has_copies() {
         return None;
     }
-    let (expects, fix) = match strategy.shard() {
+    let is_in_parts = strategy.devices_of_a_replica() > 1 && strategy.replicas().len() > 1;
+    let label = strategy.label();
+    let together = format!("the replicas of `{label}` make one update together");
+    let fix = "build the model under a `MirroredStrategy`: its replicas have copies to average";
+    let (why, fix) = match strategy.shard() {
         Some(shard) => (
-            format!(
-                "1, since the replicas of `{}` make one update together (`{shard}`)",
-                strategy.label()
-            ),
+            format!("{together} (`{shard}`)"),
             "make the strategy without `shard`: then each replica can step alone",
         ),
-        None => (
-            format!(
-                "1, since `{}` keeps one copy of each variable",
-                strategy.name()
-            ),
-            "build the model under a `MirroredStrategy`: its replicas have copies to average",
-        ),
+        None if is_in_parts => (together, fix),
+        None => {
+            let why = format!("`{}` keeps one copy of each variable", strategy.name());
+            (why, fix)
+        }
     };
+    let expects = format!("1, since {why}");
     Some(problem::bad_value("compile", "sync_every", sync_every, expects).fix(fix))
 }
 

@@ -47,6 +47,7 @@ mod own_losses;
 mod parity;
 mod pause_button;
 mod pipeline;
+mod pipeline_mesh;
 mod profile;
 mod question_answering;
 mod rate_finder;

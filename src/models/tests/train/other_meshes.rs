@@ -67,7 +67,7 @@ fn servers(servers: usize) -> ParameterServerStrategy {
 const ALONE: Mesh = mesh("no strategy", 1, true, || None);
 const MIRRORED: Mesh = mesh("mirrored", 2, true, || Some(mirrored(2).strategy()));
 
-const MESHES: [Mesh; 12] = [
+const MESHES: [Mesh; 13] = [
     ALONE,
     mesh("one device", 1, true, || {
         let one = OneDeviceStrategy::new(cpu(0)).expect("a processor");
@@ -92,11 +92,18 @@ const MESHES: [Mesh; 12] = [
         Some(servers(3).synchronous().strategy())
     }),
     mesh("four replicas", 4, true, || Some(mirrored(4).strategy())),
+    ROWS_OF_STAGES,
 ];
 
 const PIPELINE: Mesh = mesh("pipeline", 1, true, || {
     let stages = PipelineStrategy::logical(2).expect("logical devices");
     Some(stages.micro_batches(2).expect("a number").strategy())
+});
+
+const ROWS_OF_STAGES: Mesh = mesh("a mesh of stages", 2, true, || {
+    let mesh = DeviceMesh::logical([2, 2], ["batch", "stage"]).expect("logical devices");
+    let rows = PipelineStrategy::over(&mesh).expect("two axes");
+    Some(rows.micro_batches(2).expect("a number").strategy())
 });
 
 fn compiled(
@@ -208,7 +215,7 @@ fn as_many_replicas_have_the_same_losses() {
         let step = folder.path().join("step-4");
         let is_other = |to: &&Mesh| to.name != from.name && to.replicas == from.replicas;
         // The masks of micro-batches are not those of a batch.
-        let can = |to: &&Mesh| to.name != PIPELINE.name;
+        let can = |to: &&Mesh| ![PIPELINE.name, ROWS_OF_STAGES.name].contains(&to.name);
         for to in MESHES.iter().filter(is_other).filter(can) {
             let what = format!("from {} to {}", from.name, to.name);
             let moved = compiled(to, &model, optimizer());

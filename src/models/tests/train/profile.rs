@@ -13,7 +13,9 @@ use stratoscope_models::{
     AdamW, BertForSequenceClassification, Files, FitArgs, Limit, Model, ModelOf, Network, Profile,
     StepPhase, Task,
 };
-use stratoscope_strategy::{AsStrategy, MirroredStrategy, Origin, Shard, scope};
+use stratoscope_strategy::{
+    AsStrategy, DeviceMesh, MirroredStrategy, Origin, PipelineStrategy, Shard, scope,
+};
 
 use crate::pipeline::{self, deep_bert, one_f_one_b};
 use crate::support::{
@@ -207,6 +209,14 @@ fn stages_and_shards_are_profiled_with_the_flops_of_one_device() {
         staged.to_plain().contains("stages without their waits"),
         "{staged}"
     );
+    // Two rows of stages compute a half of each micro-batch.
+    let mesh = DeviceMesh::logical([2, 3], ["batch", "stage"]).expect("devices");
+    let rows = PipelineStrategy::over(&mesh).and_then(|it| it.micro_batches(4));
+    let rows = of(&rows.expect("two axes"), false);
+    assert_eq!(flops(&rows), flops(&one));
+    assert_eq!(rows.replicas.len(), 6);
+    assert_eq!(rows.stages.as_ref().map(|it| it.count), Some(3));
+    assert!(rows.replicas.iter().all(|it| it.positions == 28.0));
     let again = of(&one_f_one_b(3, 4), true);
     let recomputed = of(&pipeline::one(), true);
     assert_eq!(flops(&again), flops(&recomputed));

@@ -66,6 +66,8 @@ pub struct ReplicaTime {
 /// How the stages of a pipeline worked together in a step, on average.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stages {
+    /// How many a replica has.
+    pub count: usize,
     /// The micro-batches of a batch.
     pub micro_batches: usize,
     /// Seconds in which even the stage that computes longest waits for others.
@@ -278,8 +280,8 @@ fn imbalance(measured: &Measured, part: &str) -> String {
 
 /// What the schedule of a pipeline alone makes its stages wait, beside what was measured.
 fn bubble(measured: &Measured, part: &str) -> String {
-    let stages = measured.replicas.len();
-    let micro_batches = measured.stages.as_ref().map_or(0, |it| it.micro_batches);
+    let known = measured.stages.as_ref();
+    let (stages, micro_batches) = known.map_or((0, 0), |it| (it.count, it.micro_batches));
     format!(
         "The bubble of the pipeline is the limit: its stages wait {part} of a step for each other; the schedule alone makes {stages} stages with \
          {micro_batches} micro-batches wait {} of their time. Cut a batch in more micro-batches (`micro_batches`, with a larger `batch_size` \
@@ -399,6 +401,7 @@ mod tests {
                 replica("cpu:1", seconds[1], 1000.0),
             ],
             stages: Some(Stages {
+                count: 2,
                 micro_batches: 3,
                 waiting,
             }),

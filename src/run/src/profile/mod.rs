@@ -17,7 +17,7 @@ use std::time::Instant;
 use stratoscope_diagnostics::rules::NothingToProfile;
 use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::text;
-use stratoscope_strategy::{BackendKind, LogicalDevice};
+use stratoscope_strategy::{BackendKind, LogicalDevice, PipelineStages};
 
 use crate::handle::Run;
 use stratoscope_arguments::count::IntoCount;
@@ -36,9 +36,10 @@ use timeline::{Place, Timeline, events};
 
 /// What is known of the model of a profile.
 struct Facts {
-    /// Of the replicas, or of the stages of a pipeline.
+    /// Of the replicas, or of the stages of a pipeline, those of one replica after the other.
     devices: Vec<String>,
-    is_pipeline: bool,
+    /// How many stages a replica has, in a pipeline.
+    stages: Option<usize>,
     weights: Vec<Weight>,
     place: Place,
     roofline: Roofline,
@@ -129,12 +130,17 @@ impl Drop for Measuring<'_> {
 }
 
 impl Facts {
-    /// What computes on each device.
-    fn who(&self) -> &'static str {
-        match self.is_pipeline {
-            true => "stage",
-            false => "replica",
-        }
+    /// What computes on each device: `replica 1, cpu:1`, `stage 1, cpu:1` or `replica 0, stage 1, cpu:1`.
+    fn lanes(&self) -> Vec<String> {
+        let lane = |(place, device): (usize, &String)| match self.stages {
+            None => format!("replica {place}, {device}"),
+            Some(each) if each == self.devices.len() => format!("stage {place}, {device}"),
+            Some(each) => {
+                let (replica, stage) = (place / each, place % each);
+                format!("replica {replica}, stage {stage}, {device}")
+            }
+        };
+        self.devices.iter().enumerate().map(lane).collect()
     }
 
     /// `moved`: the bytes that its replicas had moved before the profile.
@@ -156,7 +162,7 @@ impl Facts {
         let windows = windows.collect();
         Self {
             devices: timed.iter().map(|it| it.name.clone()).collect(),
-            is_pipeline: replicas.stages().is_some(),
+            stages: replicas.stages().map(PipelineStages::len),
             weights,
             place: Place {
                 on_gpu: devices.iter().any(|it| it.backend != BackendKind::Flex),
@@ -210,16 +216,12 @@ impl Recorded {
         timeline::add_device_work(&mut phases, &self.device_work, (begin, end), devices);
         let mut parts = PartTimes::default();
         passes.iter().for_each(|pass| parts.pass(pass));
-        // Parts are means over the replicas, which compute at the same time. A stage has parts that no other has.
-        let each = match self.facts.is_pipeline {
-            true => count,
-            false => count * replicas.len().max(1) as f64,
-        };
+        // Parts are means over the replicas, which compute at the same time. A stage has parts that no other of its replica has.
+        let of_a_replica = self.facts.stages.unwrap_or(1);
+        let each = count * (replicas.len() / of_a_replica).max(1) as f64;
         let seconds = (end - begin).as_secs_f64() / count;
-        // A stage reads its weights once for each micro-batch.
-        let whole = passes
-            .iter()
-            .filter(|it| !self.facts.is_pipeline || it.replica == 0);
+        // A stage reads its weights once for each micro-batch. The first stages stand for all of their replica.
+        let whole = passes.iter().filter(|it| it.replica % of_a_replica == 0);
         let whole = whole.map(|it| it.size.micro_batches).sum();
         let layers = self.layers(&parts, whole, (count, each));
         let stages = self.stages(&passes, &replicas, count);
@@ -243,11 +245,7 @@ impl Recorded {
             exchanged_bytes: self.facts.moved_bytes as f64 / self.spans.made.max(1) as f64,
             roofline: self.facts.roofline.clone(),
             frames,
-            events: events(
-                &self.spans,
-                &self.passes,
-                (self.facts.who(), &self.facts.devices[..]),
-            ),
+            events: events(&self.spans, &self.passes, &self.facts.lanes()),
             verdict: verdict(&Measured::default()),
             notes: self.notes(stop),
         };
@@ -301,9 +299,7 @@ impl Recorded {
 
     /// How the stages of a pipeline work together: `None` where there are none.
     fn stages(&self, passes: &[&TimedPass], each: &[ReplicaTime], steps: f64) -> Option<Stages> {
-        if !self.facts.is_pipeline {
-            return None;
-        }
+        let count = self.facts.stages?;
         // All stages begin a batch together; the passes of a stage are in the order of the batches.
         let mut windows: Vec<(Instant, Instant)> = Vec::new();
         for stage in 0..each.len() {
@@ -323,6 +319,7 @@ impl Recorded {
         let busiest = each.iter().map(|it| it.seconds).fold(0.0, f64::max);
         let first = passes.iter().find(|it| it.replica == 0);
         Some(Stages {
+            count,
             micro_batches: first.map_or(0, |it| it.size.micro_batches),
             waiting: (together - busiest).max(0.0),
         })
@@ -368,7 +365,7 @@ impl Recorded {
 
     fn notes(&self, stop: &Stop) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.facts.is_pipeline {
+        if self.facts.stages.is_some() {
             notes.push(
                 "stages compute at the same time, so that layers together may take longer than a step; forward and backward are those of the \
                  stage that is ready last"

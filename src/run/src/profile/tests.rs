@@ -124,7 +124,7 @@ fn profile(step: &Step) -> Profile {
     let devices = (0..step.passes.len()).map(|index| format!("cpu:{index}"));
     let facts = Facts {
         devices: devices.collect(),
-        is_pipeline: step.is_pipeline,
+        stages: step.is_pipeline.then_some(step.passes.len()),
         weights: vec![Weight {
             name: "layer.weight".to_owned(),
             shape: vec![WIDTH, WIDTH],

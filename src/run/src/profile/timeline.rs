@@ -160,12 +160,8 @@ fn slowest_in<'p>(passes: &[&'p TimedPass], span: &Span) -> Option<&'p TimedPass
     own.max_by_key(|it| it.ended).copied()
 }
 
-/// What happened when: the loop's thread in one lane, each replica or stage (`who`) with its stages and parts in another.
-pub(super) fn events(
-    spans: &Spans,
-    passes: &[TimedPass],
-    (who, devices): (&str, &[String]),
-) -> Vec<TraceEvent> {
+/// What happened when: the loop's thread in one lane, each replica or stage with its stages and parts in another of this name.
+pub(super) fn events(spans: &Spans, passes: &[TimedPass], lanes: &[String]) -> Vec<TraceEvent> {
     let Some(zero) = spans.all.first().map(|it| it.begun) else {
         return Vec::new();
     };
@@ -198,9 +194,8 @@ pub(super) fn events(
         events.push(event(name, host, span.begun, span.ended));
     }
     for pass in passes {
-        let device = devices.get(pass.replica).map_or("", String::as_str);
-        let name = format!("{who} {}, {device}", pass.replica);
-        let lane = (pass.replica + 1, name.as_str());
+        let name = lanes.get(pass.replica).map_or("", String::as_str);
+        let lane = (pass.replica + 1, name);
         let mut stage = (STAGES[0], pass.begun);
         let mut inside: Vec<(&str, Instant)> = Vec::new();
         let mut backward: Option<(&str, Instant)> = None;

@@ -1,5 +1,6 @@
 //! What collectives will move, computed from sizes by the code that moves them.
 
+use super::groups::{GroupLogs, group_of};
 use super::patterns::{self, Payload, Size, TransferLog};
 use super::{Collective, CrossDeviceOps, Done, Operation, all_gather, fetch};
 use crate::strategy::distribution::Storing;
@@ -78,7 +79,7 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
         (elements * each(record, elements)) as u64
     };
     let bytes = trainable().map(of).sum();
-    let mut log = TransferLog::default();
+    let (mut logs, each_has) = (GroupLogs::default(), strategy.devices_of_a_replica());
     let central = strategy.storing() == Storing::Once;
     for record in trainable() {
         let elements: usize = record.shape.iter().product();
@@ -86,21 +87,21 @@ pub(crate) fn planned(strategy: &Strategy, records: &[VariableRecord]) -> Vec<Co
             elements,
             bytes_each: each(record, elements),
         };
+        let log = logs.of(group_of(record, each_has));
         if central {
             let row = elements / record.num_rows().max(1);
             for part in record.parts() {
                 let elements = part.rows.len() * row;
                 let has = vec![Size { elements, ..size }; replicas];
-                patterns::reduce_to(part.home, has, &mut log);
+                patterns::reduce_to(part.home, has, log);
             }
         } else {
-            patterns::all_reduce(ops, vec![size; replicas], &mut log);
+            patterns::all_reduce(ops, vec![size; replicas], log);
         }
     }
     let count = trainable().count();
-    let operation = Operation::AllReduce;
-    let mut gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
-    gradients.spread(strategy.devices_of_a_replica());
+    let (operation, log) = (Operation::AllReduce, logs.joined(each_has));
+    let gradients = Done::new(operation, ops, replicas, bytes, log, count).collective;
     match central {
         true => vec![fetch(records, replicas, 0..replicas).collective, gradients],
         false => vec![gradients],

@@ -180,25 +180,26 @@ fn columns(devices: &[LogicalDevice], in_strategy: bool) -> Vec<DeviceColumn> {
     devices.iter().map(column).collect()
 }
 
-/// The devices that compute: replicas, the stages of a pipeline, or those with slices of the layers.
+/// The devices that compute: replicas, or those of replicas of several devices: the stages of a pipeline, or those with slices of
+/// the layers.
 fn computing(strategy: &Strategy) -> Vec<DeviceColumn> {
-    let mut slices = columns(strategy.model_devices(), false);
-    if !slices.is_empty() {
-        let (each, replicas) = (strategy.devices_of_a_replica(), strategy.replicas().len());
-        for (index, device) in slices.iter_mut().enumerate() {
-            device.slice = Some(index % each);
-            device.replica = (replicas > 1).then_some(index / each);
-        }
-        return slices;
-    }
-    if strategy.stages().is_empty() {
+    let (slices, stages) = (strategy.model_devices(), strategy.stages());
+    if slices.is_empty() && stages.is_empty() {
         return columns(strategy.replicas(), true);
     }
-    let mut stages = columns(strategy.stages(), false);
-    for (index, stage) in stages.iter_mut().enumerate() {
-        stage.stage = Some(index);
+    let (each, replicas) = (strategy.devices_of_a_replica(), strategy.replicas().len());
+    let is_stage = slices.is_empty();
+    let mut devices = columns(if is_stage { stages } else { slices }, false);
+    for (index, device) in devices.iter_mut().enumerate() {
+        let place = Some(index % each);
+        (device.stage, device.slice) = if is_stage {
+            (place, None)
+        } else {
+            (None, place)
+        };
+        device.replica = (replicas > 1).then_some(index / each);
     }
-    stages
+    devices
 }
 
 /// The devices that store variables and compute nothing.

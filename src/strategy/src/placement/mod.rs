@@ -257,6 +257,7 @@ impl PlacementReport {
         let copied = module.clone().filter(|row| row.must_be_equal());
         let cut = module.filter(|row| row.kind == VariableKind::Sharded);
         let slices = self.devices.iter().filter_map(|it| it.slice).max();
+        let stages = self.devices.iter().filter_map(|it| it.stage).max();
         let replicas = self.devices.iter().filter_map(|it| it.replica).max();
         match (self.unequal(), copied.count()) {
             (0, 0) if cut.clone().next().is_some() => {
@@ -281,6 +282,14 @@ impl PlacementReport {
                     "{count}, equal on all {} replicas, {cut} of them in slices on {} devices of each",
                     each(replicas),
                     each(slices)
+                )
+            }
+            (0, copied) if copied == all && stages.is_some() && replicas.is_some() => {
+                let each = |last: Option<usize>| last.map_or(0, |last| last + 1);
+                format!(
+                    "{count}, equal on all {} replicas, each of them on one of {} stages",
+                    each(replicas),
+                    each(stages)
                 )
             }
             (0, copied) if copied == all && self.devices.len() > 1 => {

@@ -9,7 +9,7 @@ use stratoscope_diagnostics::Result;
 
 use super::storage::Storage;
 use super::{ReplicaId, Replicas};
-use crate::collective::{self, Across, CrossDeviceOps, Done, Operation};
+use crate::collective::{self, Across, CrossDeviceOps, Groups, Operation};
 use crate::device::LogicalDevice;
 use crate::strategy::Strategy;
 use crate::values;
@@ -32,7 +32,7 @@ impl<M: Module + 'static> Replicas<M> {
     /// The gradients' mean over the replicas, weighted by samples: `Σ gradient_i · samples_i / Σ samples`. Since the
     /// loss of each replica is the mean over its part of the batch, this is the gradient of the mean loss of the
     /// whole batch, also where the parts have different sizes. Every copy of the variables gets the mean on its
-    /// own device, equal bit for bit.
+    /// own device, equal bit for bit. In a pipeline that is the device of the variable's stage, in each replica.
     ///
     /// The gradients of a replica with 0 samples are ignored. A gradient that a replica lacks counts as zeros. A
     /// single replica gets its gradients back, and nothing is counted.
@@ -54,20 +54,13 @@ impl<M: Module + 'static> Replicas<M> {
         samples: &[usize],
     ) -> Result<Vec<GradientsParams>> {
         let start = Instant::now();
-        let all = self.all_devices();
-        let across = self.across(&all);
+        let across = self.across();
         let (values, done) =
             collective::reduce(operation, self.structure(), &across, values, samples)?;
         if let Some(done) = done {
-            self.collectives.done(self.between_replicas(done), start);
+            self.collectives.done(done, start);
         }
         Ok(values)
-    }
-
-    /// What the first devices of the replicas have sent each other, with the numbers of these devices.
-    fn between_replicas(&self, mut done: Done) -> Done {
-        done.collective.spread(self.devices_of_a_replica());
-        done
     }
 
     /// Counts an all-reduce, or another such operation, of so many numbers in so many tensors that worker processes have
@@ -91,7 +84,7 @@ impl<M: Module + 'static> Replicas<M> {
 
     /// Replicas, then servers: the order in which [`crate::Transfer`] counts devices.
     fn all_devices(&self) -> Vec<LogicalDevice> {
-        [self.devices.as_slice(), &self.servers].concat()
+        [self.computing(), &self.servers].concat()
     }
 
     /// The communication pattern of the replicas.
@@ -133,14 +126,16 @@ impl<M: Module + 'static> Replicas<M> {
         self.collectives.done(done, start);
     }
 
-    fn across<'a>(&'a self, all: &'a [LogicalDevice]) -> Across<'a> {
+    fn across(&self) -> Across<'_> {
+        let each = self.devices_of_a_replica();
         Across {
             ops: self.cross_device_ops(),
-            devices: &self.devices,
+            replicas: self.len(),
+            each,
+            groups: Groups::of(&self.all_devices(), each, &self.records),
             // Where each replica has all variables, the mean goes to each.
             homes: self.storage.homes().filter(|_| self.copies() < 2),
             shard: self.shard(),
-            all,
         }
     }
 
@@ -193,9 +188,8 @@ impl<M: Module + 'static> Replicas<M> {
     /// returned at once; the worker then [fetches](Self::fetch).
     pub fn push(&self, worker: ReplicaId, gradients: GradientsParams) -> GradientsParams {
         let start = Instant::now();
-        let all = self.all_devices();
         let (arrived, done) =
-            collective::push(self.structure(), &self.across(&all), worker.0, gradients);
+            collective::push(self.structure(), &self.across(), worker.0, gradients);
         let snapshot = self.snapshots.as_ref().and_then(|all| all.get(worker.0));
         let fetched_at = snapshot.map_or(self.updates, |snapshot| snapshot.updates);
         self.collectives.stale(self.updates - fetched_at);

@@ -7,7 +7,7 @@
 //! | per process | `MultiWorkerMirrored` | one in each process | R · P over all processes, P in this one |
 //! | sharded | `ParameterServer` with a partitioner, `Mirrored` with `Shard::Parameters` | one per server or replica, with its rows | P, over all of them |
 //! | sharded, by slices | `ModelParallel` | one per device, with its slices; the first one's of each replica has all that is not cut | R · P, over all of them |
-//! | sharded, by stages | `Pipeline` | one per stage, with the variables of its layers | P, over all of them |
+//! | sharded, by stages | `Pipeline` | one per stage of each replica, with the variables of its layers | R · P, over all of them |
 //! | sharded, with copies | `Mirrored` with `Shard::Optimizer` or `Gradients` | one per replica, with the rows that it updates: a part of its copy | R · P |
 //!
 //! Replicas of central and sharded variables fetch a copy before they compute. Those with copies get the rows that the others

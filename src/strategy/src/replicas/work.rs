@@ -155,11 +155,11 @@ impl<M: Module + 'static> Replicas<M> {
     }
 
     /// Calls `work` for every stage of a pipeline with its module and its input, and returns the results in the order of the
-    /// stages. All run at the same time, each on a thread of its own, so that they may wait for each other. A panic in one
-    /// is passed on when all have ended.
+    /// stages, those of one replica after the other. All run at the same time, each on a thread of its own, so that they may
+    /// wait for each other. A panic in one is passed on when all have ended.
     ///
     /// # Errors
-    /// SC0915 if there is not one input per stage.
+    /// SC0915 if there is not one input per stage of each replica.
     pub fn compute_each_stage<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
     where
         I: Send + 'static,
@@ -170,6 +170,24 @@ impl<M: Module + 'static> Replicas<M> {
         let inputs = self.modules.iter().cloned().zip(inputs).collect();
         let work = move |stage, (module, input): (M, I)| work(stage, &module, input);
         Ok(threads::together(inputs, work))
+    }
+
+    /// Calls `work` for every replica of a pipeline with the modules of its stages and its input, each on the replica's own
+    /// thread, and returns the results in the order of the replicas. A panic in one is passed on when all have ended.
+    ///
+    /// # Errors
+    /// SC0915 if there is not one input per replica.
+    pub fn for_each_row<I, T, F>(&self, inputs: Vec<I>, work: F) -> Result<Vec<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        F: Fn(ReplicaId, &[M], I) -> T + Send + Sync + 'static,
+    {
+        self.one_each("inputs", inputs.len(), self.len(), "replica")?;
+        let rows = self.modules.chunks(self.modules_of_a_copy());
+        let inputs = rows.map(<[M]>::to_vec).zip(inputs).collect();
+        let work = move |index, (row, input): (Vec<M>, I)| work(ReplicaId(index), &row, input);
+        Ok(threads::for_each(inputs, work))
     }
 
     /// The all-gathers of a forward and backward pass: of all variables, and of those in parts once more.
@@ -272,10 +290,10 @@ impl<M: Module + 'static> Replicas<M> {
         if matches!(self.storage, Storage::Mirrored) {
             return Ok(self.modules.clone());
         }
-        if self.keeps_copies() || self.stages.is_some() {
+        if self.keeps_copies() {
             return Ok(self.unsharded().to_vec());
         }
-        if !self.sliced_over.is_empty() {
+        if self.stages.is_some() || !self.sliced_over.is_empty() {
             let others = self.devices.iter().enumerate().skip(1);
             let others = others.map(|(replica, device)| self.full_copy(replica, device));
             return std::iter::once(Ok(self.first().clone()))

@@ -230,6 +230,7 @@ mod tests {
             PipelineStrategy::logical(3).expect("devices").strategy(),
             ModelParallel::logical(3).expect("devices").strategy(),
             ModelParallel::over(&mesh).expect("two axes").strategy(),
+            PipelineStrategy::over(&mesh).expect("two axes").strategy(),
         ];
         for strategy in all {
             let words = strategy.explain().to_plain();
@@ -249,6 +250,13 @@ mod tests {
         let alone: Vec<f64> = alone.rows.iter().map(|row| row.factor).collect();
         assert_eq!(factors[..4], alone[..4]);
         assert_eq!(factors[4..], [alone[4] / 2.0, 1.0]);
+        let words = PipelineStrategy::over(&mesh).expect("two axes").explain();
+        let factors: Vec<f64> = words.rows.iter().map(|row| row.factor).collect();
+        let alone = PipelineStrategy::logical(2).expect("devices").explain();
+        let alone: Vec<f64> = alone.rows.iter().map(|row| row.factor).collect();
+        assert_eq!(factors[..3], alone[..3]);
+        assert_eq!(factors[3..], [alone[3] / 2.0, 1.0]);
+        assert!(words.sentence.contains("all-reduce (centralized)"));
         let html = mirrored(Some(Shard::Parameters)).to_html();
         assert!(
             html.contains("3 · 3/4 · P") && html.contains("ZeRO-3"),

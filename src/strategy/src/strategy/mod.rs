@@ -10,6 +10,7 @@ mod central_storage;
 pub(crate) mod distribution;
 mod explain;
 pub(crate) mod list;
+mod mesh;
 mod mirrored;
 pub(crate) mod model_parallel;
 mod multi_worker;
@@ -33,8 +34,9 @@ use stratoscope_workers::{Precision, Team};
 use self::distribution::{Distribution, Storing};
 pub use self::explain::StepInWords;
 pub use self::list::*;
+pub use self::mesh::DeviceMesh;
 pub use self::mirrored::IntoReplicaCount;
-pub use self::model_parallel::{DeviceMesh, LayoutMap};
+pub use self::model_parallel::LayoutMap;
 pub use self::multi_worker::{build, cuda_device_of_worker, device_of_worker, start_workers_by};
 pub use self::partitioner::Partitioner;
 pub use self::pipeline::{
@@ -59,7 +61,7 @@ struct Inner {
     id: StrategyId,
     kind: StrategyKind,
     /// All that compute: a device for each replica; of a pipeline the stages, and of model parallelism the devices with
-    /// slices, one replica after the other.
+    /// slices, both one replica after the other.
     computing: Vec<LogicalDevice>,
     /// The first device of each replica.
     replicas: Vec<LogicalDevice>,
@@ -188,7 +190,7 @@ impl Strategy {
     }
 
     /// Replicas, then servers: the devices as a [`crate::Transfer`] and a variable's homes count them. Of a pipeline its
-    /// stages, of model parallelism all that have slices, one replica after the other.
+    /// stages, of model parallelism all that have slices; both one replica after the other.
     pub fn devices(&self) -> Vec<LogicalDevice> {
         [self.0.computing.as_slice(), self.servers()].concat()
     }

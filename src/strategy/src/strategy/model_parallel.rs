@@ -20,16 +20,17 @@
 
 mod in_words;
 mod layout;
-mod mesh;
 
 use stratoscope_diagnostics::Result;
+use stratoscope_diagnostics::rules::LastAxis;
 use stratoscope_render::text;
 
 use super::distribution::{Distribution, Storing};
 use super::explain::Row;
 use super::mirrored::distinct;
 use super::{
-    Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, cross_device_ops, handle, split,
+    DeviceMesh, Handle, IntoReplicaCount, Settings, Strategy, StrategyKind, cross_device_ops,
+    handle, split,
 };
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 use crate::problem;
@@ -38,7 +39,6 @@ use crate::variable::kind::{Kind, Rows};
 
 pub use self::layout::LayoutMap;
 pub(crate) use self::layout::assign;
-pub use self::mesh::DeviceMesh;
 
 /// A handle of a strategy with slices of each layer on several devices. A clone is another handle of the same one.
 ///
@@ -77,7 +77,7 @@ impl ModelParallel {
     /// # Errors
     /// SC0627 for a mesh with one device along its last axis, or with several along more than two axes.
     pub fn new(layout: LayoutMap) -> Result<Self> {
-        layout.mesh().check_for_model("ModelParallel::new")?;
+        (layout.mesh()).check_axes(LastAxis::Slices, "ModelParallel::new")?;
         let devices = layout.mesh().devices().to_vec();
         Self::with(devices, Some(layout))
     }
@@ -98,7 +98,7 @@ impl ModelParallel {
     /// # Errors
     /// SC0627 as for [`Self::new`].
     pub fn over(mesh: &DeviceMesh) -> Result<Self> {
-        mesh.check_for_model("ModelParallel::over")?;
+        mesh.check_axes(LastAxis::Slices, "ModelParallel::over")?;
         Self::of(mesh.devices().to_vec(), mesh.replicas(), None)
     }
 

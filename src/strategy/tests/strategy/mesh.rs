@@ -1,11 +1,11 @@
-//! A mesh: replicas of two devices that have slices of variables. Who keeps what, what moves, and that the weights are those of
-//! mirrored training.
+//! A mesh: replicas of two devices that have slices of variables, or stages of a pipeline. Who keeps what, what moves, and that the
+//! weights are those of mirrored training.
 
 use crate::encoder::Encoder;
 use crate::steps::{bits, placed, trained, weights};
 use stratoscope_strategy::{
     Aggregation, AsStrategy, CrossDeviceOps, DeviceMesh, LayoutMap, MirroredStrategy,
-    ModelParallel, Replicas, Synchronization, VariableKind,
+    ModelParallel, PipelineStrategy, Replicas, Synchronization, VariableKind,
 };
 
 /// Rows of the matrices of attention in two slices, columns of its table; all else is whole.
@@ -15,6 +15,12 @@ fn meshed(replicas: usize) -> ModelParallel {
         .cut("attention.weight", [Some("model"), None])
         .and_then(|it| it.cut("word_embeddings.weight", [None, Some("model")]));
     ModelParallel::new(layout.expect("axes of the mesh")).expect("two axes")
+}
+
+/// The first layer with what is before it on one device, the second one with the classifier on another.
+fn in_stages(replicas: usize) -> PipelineStrategy {
+    let mesh = DeviceMesh::logical([replicas, 2], ["batch", "stage"]).expect("devices");
+    PipelineStrategy::over(&mesh).expect("two axes")
 }
 
 fn mirrored(replicas: usize) -> MirroredStrategy {
@@ -58,6 +64,47 @@ fn the_weights_are_those_of_mirrored_training() {
     }
 }
 
+/// The same with stages: each pair of like stages sends the gradients of its variables, and together as many bytes as mirrored
+/// replicas.
+#[test]
+fn stages_exchange_with_their_like() {
+    for ops in CrossDeviceOps::ALL {
+        for count in [2, 3] {
+            let mut expected = placed(&mirrored(count).cross_device_ops(ops));
+            let mut replicas = placed(&in_stages(count).cross_device_ops(ops));
+            assert_eq!((replicas.len(), replicas.copies()), (count, count));
+            assert_eq!(replicas.modules().len(), 2 * count);
+            let (found, wanted) = (trained(&mut replicas), trained(&mut expected));
+            assert!(bits(&found) == bits(&wanted), "{count} replicas, {ops:?}");
+            assert!(copies_are_equal(&replicas), "{count} replicas, {ops:?}");
+            let moved = replicas.collectives().last_step();
+            assert_eq!(moved, replicas.planned_collectives(), "{ops:?}");
+            let theirs = expected.collectives().last_step();
+            assert_eq!(moved[0].moved_bytes(), theirs[0].moved_bytes());
+            assert_eq!(moved[0].hops(), theirs[0].hops());
+            for sent in &moved[0].transfers {
+                assert_eq!(sent.from % 2, sent.to % 2, "{sent:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_name_the_stage_of_each_replica() {
+    let replicas = placed(&in_stages(3));
+    for record in replicas.records() {
+        let is_later = record.name.contains("layer.1") || record.name.contains("classifier");
+        let homes = if is_later { [1, 3, 5] } else { [0, 2, 4] };
+        assert_eq!(record.homes, homes, "{}", record.name);
+        assert_eq!(record.kind, VariableKind::Mirrored, "{}", record.name);
+    }
+    let sums = replicas.checksums().expect("the devices answer");
+    assert!(
+        sums.iter()
+            .all(|sums| sums.len() == 3 && sums[0] == sums[2])
+    );
+}
+
 #[test]
 fn records_name_the_devices_of_all_replicas() {
     let replicas = placed(&meshed(3));
@@ -85,23 +132,24 @@ fn records_name_the_devices_of_all_replicas() {
 
 #[test]
 fn values_are_saved_restored_replaced_broadcast_and_forked() {
-    let mut replicas = placed(&meshed(2));
-    let before = replicas.saved_values();
-    let first = weights(replicas.first());
-    let later = trained(&mut replicas);
-    assert!(bits(&later) != bits(&first));
-    let fork = replicas.forked().expect("room");
-    let module = replicas.first().clone();
-    replicas.restore_values(&before).expect("of this model");
-    assert!(bits(&weights(replicas.first())) == bits(&first));
-    assert!(bits(&weights(fork.first())) == bits(&later));
-    replicas.replace(&module).expect("of this model");
-    assert!(bits(&weights(replicas.first())) == bits(&later));
-    assert!(copies_are_equal(&replicas));
-    replicas.broadcast().expect("room");
-    replicas.equalize().expect("room");
-    assert!(copies_are_equal(&replicas));
-    assert!(bits(&weights(replicas.first())) == bits(&later));
+    for mut replicas in [placed(&meshed(2)), placed(&in_stages(2))] {
+        let before = replicas.saved_values();
+        let first = weights(replicas.first());
+        let later = trained(&mut replicas);
+        assert!(bits(&later) != bits(&first));
+        let fork = replicas.forked().expect("room");
+        let module = replicas.first().clone();
+        replicas.restore_values(&before).expect("of this model");
+        assert!(bits(&weights(replicas.first())) == bits(&first));
+        assert!(bits(&weights(fork.first())) == bits(&later));
+        replicas.replace(&module).expect("of this model");
+        assert!(bits(&weights(replicas.first())) == bits(&later));
+        assert!(copies_are_equal(&replicas));
+        replicas.broadcast().expect("room");
+        replicas.equalize().expect("room");
+        assert!(copies_are_equal(&replicas));
+        assert!(bits(&weights(replicas.first())) == bits(&later));
+    }
 }
 
 /// As under a mirrored strategy, with the copies on the first devices of the replicas.

@@ -31,7 +31,10 @@ pub(super) fn devices(report: &PlacementReport) -> Vec<DeviceLine<'_>> {
         lines.push(DeviceLine {
             column,
             role: match (column.replica, column.server, column.stage.or(column.slice)) {
-                (Some(replica), _, Some(slice)) => format!("replica {replica}, slice {slice}"),
+                (Some(replica), _, Some(place)) => match column.slice {
+                    Some(_) => format!("replica {replica}, slice {place}"),
+                    None => format!("replica {replica}, stage {place}"),
+                },
                 (Some(replica), ..) => format!("replica {replica}"),
                 (None, Some(server), _) => format!("server {server}"),
                 (None, None, Some(slice)) if column.slice.is_some() => format!("slice {slice}"),
@@ -83,7 +86,9 @@ pub(super) fn reality(devices: &[DeviceColumn]) -> Vec<String> {
 pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
     let mut kinds: Vec<KindLine> = Vec::new();
     let is_sliced = report.devices.iter().any(|it| it.slice.is_some());
-    let is_mesh = is_sliced && report.devices.iter().any(|it| it.replica.is_some());
+    let has_replicas = report.devices.iter().any(|it| it.replica.is_some());
+    let is_mesh = is_sliced && has_replicas;
+    let is_staged = has_replicas && report.devices.iter().any(|it| it.stage.is_some());
     for row in &report.variables {
         let title = kind(row);
         let known = kinds.iter().position(|kind| kind.title == title);
@@ -96,6 +101,7 @@ pub(super) fn kinds(report: &PlacementReport) -> Vec<KindLine> {
                     VariableKind::Sharded if is_mesh => SLICES_OF_REPLICAS,
                     VariableKind::Sharded if is_sliced => SLICES,
                     VariableKind::Mirrored if is_mesh => WHOLE_IN_MESH,
+                    VariableKind::Mirrored if is_staged => ON_STAGES,
                     kind => meaning(kind),
                 },
                 why: Vec::new(),
@@ -118,6 +124,8 @@ const SLICES: &str = "a slice of rows or columns on each device, with its moment
 const SLICES_OF_REPLICAS: &str = "a slice of rows or columns on each device of a replica, with its moments; they compute a layer together, and the same slice of all replicas stays equal";
 
 const WHOLE_IN_MESH: &str = "a copy on the first device of every replica; every update is applied to all of them, so they stay equal";
+
+const ON_STAGES: &str = "a copy on one stage of every replica; every update is applied to all of them, so they stay equal";
 
 /// What a kind means, in one sentence.
 fn meaning(kind: VariableKind) -> &'static str {

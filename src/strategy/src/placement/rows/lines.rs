@@ -132,13 +132,17 @@ pub(super) fn sum(report: &PlacementReport, group: &Group<'_>, origins: &[String
 
 /// Whether a variable has to have a copy on a device: a mirrored variable on every replica, and a variable outside
 /// the strategy on every replica of the strategy that it should have been created under. Of a replica of several devices it
-/// is the first one that has what is whole.
+/// is the first one that has what is whole; in a pipeline the one with the variable's stage.
 pub(super) fn has_to_be_on(report: &PlacementReport, row: &VariableRow, device: usize) -> bool {
-    let replica = report
-        .devices
-        .get(device)
-        .is_some_and(|column| column.replica.is_some() && column.slice.unwrap_or(0) == 0);
-    replica && (row.outside || row.must_be_equal())
+    let Some(column) = report.devices.get(device) else {
+        return false;
+    };
+    let stage_of = |copy: &VariableCopy| report.devices.get(copy.device)?.stage;
+    let is_there = match column.stage {
+        Some(stage) => row.copies.first().and_then(stage_of).unwrap_or(0) == stage,
+        None => column.slice.unwrap_or(0) == 0,
+    };
+    column.replica.is_some() && is_there && (row.outside || row.must_be_equal())
 }
 
 /// The bytes of a copy's weights and optimizer slots. The state of metrics is neither.

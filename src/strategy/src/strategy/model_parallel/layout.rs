@@ -11,8 +11,7 @@ use stratoscope_diagnostics::{Result, Rule};
 use stratoscope_render::pattern::matches;
 use stratoscope_render::text;
 
-use super::DeviceMesh;
-use crate::strategy::Strategy;
+use crate::strategy::{DeviceMesh, Strategy};
 use crate::variable::{VariableKind, VariableRecord};
 
 /// Patterns of the names of variables, with an axis of a mesh, or none, for each of their axes.

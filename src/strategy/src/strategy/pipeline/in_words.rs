@@ -3,9 +3,27 @@
 use stratoscope_render::text;
 
 use super::{PipelineSchedule, PipelineSettings, bubble};
+use crate::collective::CrossDeviceOps;
 use crate::strategy::explain::{EXAMPLE, EXAMPLE_ACTIVATIONS, Row};
 
-pub(super) fn sentence(settings: PipelineSettings) -> String {
+/// What the replicas do: each a pipeline, with this all-reduce between them where there are several.
+pub(super) fn sentence(settings: PipelineSettings, ops: CrossDeviceOps) -> String {
+    let replicas = settings.replicas;
+    let in_stages = in_stages(settings);
+    if replicas == 1 {
+        return in_stages;
+    }
+    format!(
+        "Each of {}, a row of the mesh, has all stages and computes its share of each micro-batch. {in_stages} Before the \
+         update an all-reduce ({}) between the devices with the same stage gives each of them the mean of all gradients of its \
+         layers; each replica makes the same update.",
+        text::count(replicas, "replica"),
+        ops.title(),
+    )
+}
+
+/// What the stages of a replica do.
+fn in_stages(settings: PipelineSettings) -> String {
     let PipelineSettings {
         stages,
         micro_batches,
@@ -37,7 +55,7 @@ pub(super) fn sentence(settings: PipelineSettings) -> String {
     )
 }
 
-/// For equal parts of the weights, and a batch of 32 × 128 tokens.
+/// For equal parts of the weights, and a batch of 32 × 128 tokens, which the replicas divide.
 pub(super) fn bytes(settings: &PipelineSettings) -> Vec<Row> {
     let stages = settings.stages as f64;
     let piece = |what, times: f64, symbol: &str| {
@@ -46,14 +64,33 @@ pub(super) fn bytes(settings: &PipelineSettings) -> Vec<Row> {
     };
     let borders = settings.stages - 1;
     let sent = 2.0 * (stages - 1.0) * EXAMPLE_ACTIVATIONS / EXAMPLE;
-    vec![
+    let (sent_between, share) = match settings.replicas {
+        1 => (
+            "activations and their gradients, between all stages",
+            String::new(),
+        ),
+        replicas => (
+            "activations and their gradients, within a replica",
+            format!("/{replicas}"),
+        ),
+    };
+    let parts = settings.replicas as f64;
+    let mut rows = vec![
         piece("weights, on a stage with a p-th of them", 1.0, ""),
         piece("gradients there", 1.0, ""),
         piece("moments there", 2.0, "2 "),
         Row::new(
-            "activations and their gradients, between all stages",
-            format!("2 · {borders} · B · S · H · 4 bytes"),
-            sent,
+            sent_between,
+            format!("2 · {borders} · B{share} · S · H · 4 bytes"),
+            sent / parts,
         ),
-    ]
+    ];
+    if settings.replicas > 1 {
+        rows.push(Row::new(
+            "gradients sent by a replica, on average",
+            format!("2 · {}/{} · P", settings.replicas - 1, settings.replicas),
+            2.0 * (parts - 1.0) / parts,
+        ));
+    }
+    rows
 }

@@ -21,10 +21,10 @@ use crate::variable::VariableRecord;
 /// How many times the cost of the stages' mean a stage may have before it is called heavy.
 pub const HEAVY: f64 = 1.5;
 
-/// The stages of a module in a pipeline.
+/// The stages of a module in a pipeline: the same in each replica.
 #[derive(Clone, Debug)]
 pub struct PipelineStages {
-    /// The devices, in the order of the stages.
+    /// The devices, in the order of the stages; of several replicas one after the other.
     pub devices: Vec<LogicalDevice>,
     /// The encoder layers of each stage.
     pub layers: Vec<Range<usize>>,
@@ -81,9 +81,23 @@ impl PipelineStages {
         }))
     }
 
-    /// How many there are.
+    /// How many a replica has.
     pub fn len(&self) -> usize {
         self.layers.len()
+    }
+
+    /// How many replicas have all stages.
+    pub fn replicas(&self) -> usize {
+        self.devices.len() / self.len().max(1)
+    }
+
+    /// The devices of the stages of a replica, in their order.
+    ///
+    /// # Panics
+    /// If there are fewer replicas.
+    pub fn of_replica(&self, replica: usize) -> &[LogicalDevice] {
+        let first = replica * self.len();
+        &self.devices[first..first + self.len()]
     }
 
     /// Always false: a pipeline has at least two stages.
@@ -125,11 +139,17 @@ impl PipelineStages {
 
     /// Writes into the records of the module's variables on which stage each is.
     pub(crate) fn assign(&self, label: &str, records: &mut [VariableRecord]) {
+        let replicas = self.replicas();
+        let of_each = match replicas {
+            1 => String::new(),
+            replicas => format!(" of each of its {replicas} replicas"),
+        };
         for record in records {
             let stage = self.stage_of(record.param);
-            record.homes = vec![stage];
+            record.homes = (0..replicas).map(|it| it * self.len() + stage).collect();
             let has = self.words(stage);
-            record.why = format!("made in the scope of `{label}`: stage {stage} has {has}");
+            record.why =
+                format!("made in the scope of `{label}`: stage {stage}{of_each} has {has}");
         }
     }
 }

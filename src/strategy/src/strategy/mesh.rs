@@ -1,10 +1,11 @@
-//! A mesh of devices with named axes. Keras: `keras.distribution.DeviceMesh`.
+//! A mesh of devices with named axes, for [`ModelParallel`](super::ModelParallel) and [`PipelineStrategy`](super::PipelineStrategy).
+//! Keras: `keras.distribution.DeviceMesh`.
 
-use stratoscope_diagnostics::rules::MeshDoesNotFit;
+use stratoscope_diagnostics::rules::{LastAxis, MeshDoesNotFit};
 use stratoscope_diagnostics::{Result, Rule};
 
-use super::super::mirrored::{MOST_REPLICAS, distinct};
-use super::super::split;
+use super::mirrored::{MOST_REPLICAS, distinct};
+use super::split;
 use crate::device::{DeviceSpec, LogicalDevice, default_device};
 
 /// Devices in a grid whose axes have names.
@@ -91,12 +92,15 @@ impl DeviceMesh {
         }
     }
 
-    /// Whether its last axis can have the slices of layers, and its first one the replicas.
-    pub(super) fn check_for_model(&self, call: &'static str) -> Result<()> {
+    /// Whether its last axis can have the slices or the stages of a strategy that `call` makes, and its first one the replicas.
+    ///
+    /// # Errors
+    /// SC0627 for one device along the last axis, or several along an axis between the two.
+    pub(super) fn check_axes(&self, last: LastAxis, call: &'static str) -> Result<()> {
         let [first, others @ ..] = self.axes.as_slice() else {
             return Ok(());
         };
-        let Some(((model, slices), others)) = others.split_last() else {
+        let Some(((own, devices), others)) = others.split_last() else {
             return Ok(());
         };
         let shape = sizes(&self.axes);
@@ -107,15 +111,17 @@ impl DeviceMesh {
                 axis,
                 shape,
                 names,
+                last,
                 call,
             }
             .error());
         }
-        if *slices == 1 && first.1 > 1 {
+        if *devices == 1 && first.1 > 1 {
             return Err(MeshDoesNotFit::Whole {
-                axis: model.clone(),
+                axis: own.clone(),
                 batch: first.clone(),
                 shape,
+                last,
                 call,
             }
             .error());
@@ -172,9 +178,9 @@ mod tests {
     fn a_mesh_has_a_device_for_each_place() {
         let mesh = DeviceMesh::logical([1, 3], ["batch", "model"]).expect("three places");
         assert_eq!((mesh.devices().len(), mesh.model_axis()), (3, "model"));
-        assert!(mesh.check_for_model("over").is_ok());
+        assert!(mesh.check_axes(LastAxis::Slices, "over").is_ok());
         let mesh = DeviceMesh::logical([2, 3], ["batch", "model"]).expect("six places");
-        assert!(mesh.check_for_model("over").is_ok());
+        assert!(mesh.check_axes(LastAxis::Slices, "over").is_ok());
         assert_eq!((mesh.devices().len(), mesh.replicas()), (6, 2));
         let refused = [
             DeviceMesh::new([1, 2], ["batch", "model"], [cpu(0)]).map(drop),
@@ -185,9 +191,9 @@ mod tests {
             DeviceMesh::logical([64, 64], ["batch", "model"]).map(drop),
             DeviceMesh::logical([0_usize; 0], ["batch"; 0]).map(drop),
             DeviceMesh::logical([2, 2, 2], ["batch", "text", "model"])
-                .and_then(|mesh| mesh.check_for_model("over")),
+                .and_then(|mesh| mesh.check_axes(LastAxis::Slices, "over")),
             DeviceMesh::logical([2, 1], ["batch", "model"])
-                .and_then(|mesh| mesh.check_for_model("over")),
+                .and_then(|mesh| mesh.check_axes(LastAxis::Slices, "over")),
         ];
         for found in refused {
             assert_eq!(found.expect_err("it does not fit").code, "SC0627");
