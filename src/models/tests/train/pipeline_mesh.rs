@@ -208,6 +208,7 @@ fn a_variable_lives_on_one_stage_of_each_replica() {
     for part in [
         "stage 0 of each of its 2 replicas has the embeddings and layers 0 to 1",
         "a copy on one stage of every replica",
+        "each to its like in the first replica, which adds",
     ] {
         assert!(in_one_line.contains(part), "{text}");
     }

@@ -259,6 +259,10 @@ impl Timeline {
                 match (common(hop, names, true), common(hop, names, false)) {
                     (Some(from), Some(to)) => format!("from {from} to {to}"),
                     (None, Some(to)) => format!("all to {to}, {adds}"),
+                    // Devices of replicas of several, each with its like; servers have one hop.
+                    _ if self.hop_count() > 1 => {
+                        format!("each to its like in the first replica, {adds}")
+                    }
                     _ => "to the devices that store the variables, which add in order".to_owned(),
                 }
             }
@@ -266,6 +270,9 @@ impl Timeline {
                 match (common(hop, names, true), common(hop, names, false)) {
                     (Some(from), Some(to)) => format!("from {from} to {to}"),
                     (Some(from), None) => format!("from {from} to all others"),
+                    _ if self.hop_count() > 1 => {
+                        "from the first replica to the same devices of the others".to_owned()
+                    }
                     _ => "from the devices that store the variables to the replicas".to_owned(),
                 }
             }
