@@ -45,8 +45,10 @@ pub fn cells(texts: &[String]) -> Cells {
         }
     }
     let cells = written.into_iter().map(|lines| {
+        let mut lines = lines?;
+        translate::spelling::allow_names(&mut lines);
         let translation = Translation {
-            lines: lines?,
+            lines,
             ..Translation::default()
         };
         Some(translation.cell())

@@ -4,10 +4,11 @@
 use stratoscope_diagnostics::arguments::{self, CALLS};
 use stratoscope_diagnostics::check::suggest;
 use stratoscope_diagnostics::rules::{
-    BuiltAt, DoubleSoftmax, DroppedMicroBatches, LossWithoutLogits, MisplacedArgument,
-    ModelOutsideScope, NoProbabilities, PerTensorClipping, Probabilities,
-    StepsPerExecutionWithoutScope, StrategyName, StrategyNotUsed, TokenizerInMap, UnknownArgument,
-    UnknownCompileArgument, UnknownEvaluateArgument, UnknownFitArgument, UnknownOptimizerArgument,
+    BuiltAt, DoubleSoftmax, DroppedMicroBatches, LabelsNotOneHot, LossWithoutLogits,
+    MisplacedArgument, ModelOutsideScope, NoProbabilities, PerTensorClipping, Probabilities,
+    SoftmaxOverOneOutput, StepsPerExecutionWithoutScope, StrategyName, StrategyNotUsed,
+    TokenizerInMap, UnknownArgument, UnknownCompileArgument, UnknownEvaluateArgument,
+    UnknownFitArgument, UnknownOptimizerArgument,
 };
 use stratoscope_diagnostics::{CellSpan, Diagnostic, Edit, Fix, FixKind, Label, Place, Rule};
 
@@ -124,14 +125,42 @@ pub(crate) fn argument(call: &str, keyword: &Keyword) -> Result<Diagnostic, Stri
         hint: None,
         arguments: Vec::new(),
     };
+    let is_unknown = facts.similar.is_empty();
     let mut found = match call {
         "compile" => UnknownCompileArgument(facts).diagnostic(),
         "evaluate" => UnknownEvaluateArgument(facts).diagnostic(),
         _ => UnknownFitArgument(facts).diagnostic(),
     };
     found.message = found.message.replace('!', "");
+    // An argument of Keras that this product has not, in other letters.
+    let of_keras = suggest::similar(name, OF_KERAS.iter().copied());
+    let meant = of_keras.into_iter().next().filter(|_| is_unknown);
+    if let Some((meant, why)) =
+        meant.and_then(|it| arguments::explained(call, &it).map(|why| (it, why)))
+    {
+        found.why.push(why.to_owned());
+        let title = format!("did you mean `{meant}`?");
+        let fix = edit(title, keyword.name_span, &meant);
+        found.fixes.insert(0, fix);
+    }
     Ok(found)
 }
+
+/// Arguments of Keras that this product has not.
+const OF_KERAS: &[&str] = &[
+    "auto_scale_loss",
+    "jit_compile",
+    "loss_weights",
+    "max_queue_size",
+    "run_eagerly",
+    "sample_weight",
+    "use_multiprocessing",
+    "validation_batch_size",
+    "validation_freq",
+    "validation_steps",
+    "weighted_metrics",
+    "workers",
+];
 
 /// The argument that a misspelt name stands for.
 pub(crate) fn meant(call: &str, name: &str) -> Option<&'static str> {
@@ -195,8 +224,83 @@ pub(crate) fn clipnorm(keyword: &Keyword) -> Diagnostic {
     found
 }
 
+/// SC0304: class numbers for a loss of one-hot rows.
+pub(crate) fn labels_not_one_hot(
+    loss: &LossFacts,
+    labels: CellSpan,
+    outputs: Option<i64>,
+    text: &str,
+) -> Diagnostic {
+    let classes = outputs.and_then(|it| usize::try_from(it).ok()).unwrap_or(2);
+    let rule = LabelsNotOneHot {
+        classes,
+        from_logits: loss.from_logits.unwrap_or(false),
+    };
+    let mut found = at(
+        rule.diagnostic(),
+        &[
+            (loss.span, "takes one-hot rows"),
+            (labels, "the numbers of the classes"),
+        ],
+    );
+    if outputs.is_none() {
+        found.message =
+            "labels are class indices; the loss needs one-hot rows, and they are converted here"
+                .to_owned();
+    }
+    found.why = vec![
+        "Keras refuses it: the shapes of the labels and of the outputs differ. Here each number becomes its row, and the loss is the \
+         same"
+            .to_owned(),
+    ];
+    let written = match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => format!("{quote}sparse_categorical_crossentropy{quote}"),
+        _ => text.replace("CategoricalCrossentropy", "SparseCategoricalCrossentropy"),
+    };
+    if written == text || written.contains("SparseSparse") {
+        return found.fix("write the sparse form of the loss");
+    }
+    found
+        .fixes
+        .push(edit(format!("write `{written}`"), loss.span, &written));
+    found
+}
+
+/// SC0305: softmax over one class.
+fn softmax_over_one(loss: &LossFacts, facts: &ModelFacts) -> Option<Diagnostic> {
+    if facts.outputs != Some(1) {
+        return None;
+    }
+    let in_the_head = facts.activation.as_deref() == Some("softmax");
+    let is_of_classes = loss.name.ends_with("CategoricalCrossentropy");
+    if !in_the_head && !is_of_classes {
+        return None;
+    }
+    let rule = SoftmaxOverOneOutput {
+        loss: loss.name.clone(),
+        in_the_head,
+    };
+    let label = match in_the_head {
+        true => "the head is one output with softmax, which is always 1",
+        false => "a loss of several classes on a head with one output",
+    };
+    let found = at(rule.diagnostic(), &[(loss.span, label)]);
+    let found = match in_the_head {
+        true => found.fix(
+            "for two classes: `Dense(1, activation='sigmoid')` with `loss='binary_crossentropy'`",
+        ),
+        false => {
+            found.fix("for two classes with one output: `BinaryCrossentropy(from_logits=True)`")
+        }
+    };
+    Some(found.fix("or an output for each class: `Dense(2, activation='softmax')` with `loss='sparse_categorical_crossentropy'`"))
+}
+
 /// SC0303 and SC0302: a loss that takes logits where there are probabilities, or the other way round.
 pub(crate) fn loss_and_head(loss: &LossFacts, facts: &ModelFacts) -> Vec<Diagnostic> {
+    if let Some(found) = softmax_over_one(loss, facts) {
+        return vec![found];
+    }
     let (Some(from_logits), Some(activation)) = (loss.from_logits, facts.activation.as_deref())
     else {
         return Vec::new();

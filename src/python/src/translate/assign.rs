@@ -2,15 +2,26 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::arguments::see_whole;
+use super::call::Made;
+use super::frame::is_step_of_frame;
 use super::options::POLICY;
 use super::source::Loaded;
-use super::thing::{Pipeline, Splits, Thing};
+use super::thing::{Pipeline, Predicted, Splits, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Kind, Value};
 
 /// What is written for a step of a pipeline that `fit!` takes anyway.
 const NOTHING_TO_WRITE: &str =
     "// Nothing to write: `fit!` reads ahead and keeps what it has tokenized.";
+
+/// The same for what names columns.
+const COLUMNS_OF_FILE: &str = "// Nothing to write: a data set keeps the text and the label, whose columns are named where the file is read.";
+/// The same for `shuffle`.
+const SHUFFLED: &str = "// `fit!` shuffles the examples in every epoch; a part that is taken of them is `.shuffled(…)` first.";
+
+/// What is written for a list of callbacks.
+pub(super) const ARGUMENTS_OF_FIT: &str = "// The callbacks become arguments of `fit!`.";
 
 impl Translator<'_> {
     pub(crate) fn assign(
@@ -19,6 +30,9 @@ impl Translator<'_> {
         value: &Value,
         span: CellSpan,
     ) -> Result<(), Why> {
+        if let Some(done) = self.figure(target, value, span) {
+            return done;
+        }
         match &target.kind {
             Kind::Name(name) => self.assign_name(name, value, span),
             Kind::Tuple(targets) | Kind::List(targets) => self.assign_several(targets, value, span),
@@ -26,6 +40,12 @@ impl Translator<'_> {
                 self.trainable(object, value, span)
             }
             Kind::Attribute(object, name) if name == POLICY => self.set_auto_shard(object, value),
+            Kind::Index(object, _) if self.run(object).is_some() => {
+                see_whole(value);
+                self.idle(span, "a history has its values by their names");
+                Ok(())
+            }
+            Kind::Index(..) if let Some(done) = self.set_column(target, value, span) => done,
             Kind::Index(object, key) if self.is_environment(object) => {
                 self.set_environment(key, value, span)
             }
@@ -39,25 +59,10 @@ impl Translator<'_> {
     }
 
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
-        if let Some(written) = self.assign_of_hub(name, value, span) {
-            return written;
+        if let Some(done) = self.assign_special(name, value, span) {
+            return done;
         }
-        if let Some(written) = self.assign_parts(name, value, span) {
-            return written;
-        }
-        let (rust, thing) = match self.roles.get(name).map(String::as_str) {
-            Some("metrics") if value.elements().is_some() || value.text().is_some() => {
-                (self.metrics(value)?, Thing::Metrics)
-            }
-            Some("loss") if value.text().is_some() => {
-                let loss = self.loss(value)?;
-                (loss.rust.clone(), Thing::Loss(loss))
-            }
-            Some("optimizer") if value.text().is_some() => {
-                (self.optimizer(value)?, Thing::Optimizer)
-            }
-            _ => self.made(value)?,
-        };
+        let (rust, thing) = self.made_for(name, value)?;
         let is_plain = matches!(
             thing,
             Thing::Int(_)
@@ -66,6 +71,8 @@ impl Translator<'_> {
                 | Thing::Bool
                 | Thing::Texts
                 | Thing::List
+                | Thing::Floats(_)
+                | Thing::Classes(_)
                 | Thing::Value
         );
         if !is_plain && !matches!(thing, Thing::Folded) {
@@ -75,7 +82,7 @@ impl Translator<'_> {
             return self.assign_data(name, value, data.clone(), span);
         }
         if rust.is_empty() {
-            self.things.insert(name.to_owned(), thing);
+            self.assign_folded(name, value, thing, span);
             return Ok(());
         }
         // What is no plain value has a `let` without `mut`.
@@ -98,6 +105,15 @@ impl Translator<'_> {
             _ => self.push(line, span),
         }
         let thing = match thing {
+            // The predictions have another name, or none any more where the classes take it.
+            Thing::Predictions(it) => Thing::Predictions(Predicted {
+                rust: rust_name.clone(),
+                ..it
+            }),
+            Thing::Classes(it) if it.rust == rust_name => Thing::Classes(Predicted {
+                rust: it.made.clone(),
+                ..it
+            }),
             Thing::Int(_) if self.changing.contains(name) => Thing::Int(None),
             thing => thing,
         };
@@ -107,9 +123,62 @@ impl Translator<'_> {
         self.remember_constant(name, &rust, &thing);
         if matches!(thing, Thing::Model(_)) {
             self.uncompiled.remove(name);
+            self.untrained.remove(name);
         }
         self.things.insert(name.to_owned(), thing);
         Ok(())
+    }
+
+    /// What has a line of another kind, or none; `None`: it is a value.
+    fn assign_special(
+        &mut self,
+        name: &str,
+        value: &Value,
+        span: CellSpan,
+    ) -> Option<Result<(), Why>> {
+        if let Some((frame, call)) = value.method("head")
+            && self.is_frame(frame)
+        {
+            let first = self.first_of_frame(frame, call);
+            return Some(first.and_then(|data| self.assign_data(name, value, data, span)));
+        }
+        if let Some(done) = self.assign_random(name, value, span) {
+            return Some(done);
+        }
+        if let Some(run) = self.epochs_of(value) {
+            self.idle(span, "`plot()` counts the epochs of a run");
+            self.things.insert(name.to_owned(), Thing::Epochs(run));
+            return Some(Ok(()));
+        }
+        self.assign_of_hub(name, value, span)
+            .or_else(|| self.assign_parts(name, value, span))
+    }
+
+    /// What has no line of its own yet: models that are begun, callbacks.
+    fn assign_folded(&mut self, name: &str, value: &Value, thing: Thing, span: CellSpan) {
+        if self.names.called(value).as_deref() == Some("keras.Sequential") {
+            self.begun.push((name.to_owned(), span));
+        }
+        if let Thing::Callback(kind) = &thing {
+            self.wait_for_fit(name, std::slice::from_ref(kind), span);
+        }
+        self.things.insert(name.to_owned(), thing);
+    }
+
+    fn made_for(&mut self, name: &str, value: &Value) -> Result<Made, Why> {
+        Ok(match self.roles.get(name).map(String::as_str) {
+            Some("metrics") if value.elements().is_some() || value.text().is_some() => {
+                (self.metrics(value)?, Thing::Metrics)
+            }
+            Some("loss") if value.text().is_some() => {
+                let loss = self.loss(value)?;
+                (loss.rust.clone(), Thing::Loss(loss))
+            }
+            Some("optimizer") if value.text().is_some() => {
+                (self.optimizer(value)?, Thing::Optimizer)
+            }
+            _ => self.made(value)?,
+        })
     }
 
     /// What has no value of its own: splits and their steps, callbacks, settings. `None`: it is something else.
@@ -156,8 +225,9 @@ impl Translator<'_> {
     /// A list of callbacks, whose elements stand in `fit!`.
     fn assign_callbacks(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
         self.keeps_outside(name)?;
+        self.push(ARGUMENTS_OF_FIT, span);
         let kinds = self.listed_callbacks(value);
-        self.push("// The callbacks become arguments of `fit!`.", span);
+        self.wait_for_fit(name, &kinds, span);
         self.things.insert(name.to_owned(), Thing::Callbacks(kinds));
         Ok(())
     }
@@ -201,7 +271,14 @@ impl Translator<'_> {
                 false => self.push(line, span),
             }
         } else if data.rust == rust {
-            self.push(NOTHING_TO_WRITE, span);
+            let text = match value.method("shuffle") {
+                Some(_) => SHUFFLED,
+                None if self.is_frame(value) && !data.is_tensorflow && is_step_of_frame(value) => {
+                    COLUMNS_OF_FILE
+                }
+                None => NOTHING_TO_WRITE,
+            };
+            self.push(text, span);
         }
         let data = Pipeline { rust, ..data };
         self.things.insert(name.to_owned(), Thing::Data(data));
@@ -216,6 +293,9 @@ impl Translator<'_> {
         span: CellSpan,
     ) -> Result<(), Why> {
         if let Some(done) = self.prepared(targets, value, span) {
+            return done;
+        }
+        if let Some(done) = self.split_frame(targets, value, span) {
             return done;
         }
         if let Some(loaded) = self.loaded(value) {
@@ -320,66 +400,6 @@ impl Translator<'_> {
             self.things.insert(name.to_owned(), Thing::Data(data));
         }
         Ok(())
-    }
-
-    /// The items of a dictionary of numbers and texts.
-    fn constants_of(&self, value: &Value) -> Option<Vec<(String, Value)>> {
-        let is_constant = |it: &Value| {
-            it.number().is_some() || it.text().is_some() || matches!(it.kind, Kind::Bool(_))
-        };
-        if let Some(call) = value.call() {
-            // `dict(epochs=3)`.
-            let is_dict = call.function.name() == Some("dict") && !self.names.has("dict");
-            if !is_dict || !call.arguments.is_empty() || call.starred.is_some() {
-                return None;
-            }
-            call.see_all();
-            let items = call.keywords.iter();
-            let items =
-                items.map(|it| is_constant(&it.value).then(|| (it.name.clone(), it.value.clone())));
-            return items
-                .collect::<Option<Vec<_>>>()
-                .filter(|it| !it.is_empty());
-        }
-        let Kind::Dict(items) = &value.kind else {
-            return None;
-        };
-        let items = items.iter().map(|(key, value)| {
-            let key = key.text()?.to_owned();
-            is_constant(value).then(|| (key, value.clone()))
-        });
-        items
-            .collect::<Option<Vec<_>>>()
-            .filter(|it| !it.is_empty())
-    }
-
-    /// `os.environ`.
-    fn is_environment(&self, object: &Value) -> bool {
-        object.path().is_some_and(|path| path == ["os", "environ"])
-    }
-
-    /// `os.environ["TF_CONFIG"] = "…"` as `%env`.
-    fn set_environment(&mut self, key: &Value, value: &Value, span: CellSpan) -> Result<(), Why> {
-        let name = key
-            .text()
-            .ok_or("the name of the variable is not written out")?;
-        let is_setup = ["TF_CPP_", "XLA_", "KERAS_BACKEND", "TOKENIZERS_PARALLELISM"];
-        if is_setup.iter().any(|start| name.starts_with(start)) {
-            self.idle(span, "it sets up a library of Python");
-            return Ok(());
-        }
-        let is_line = |text: &&str| !text.contains(['\n', '\r']) && text.trim() == *text;
-        match value.text().filter(is_line) {
-            Some(text) if self.depth == 0 => {
-                self.push(format!("%env {name}={text}"), span);
-                Ok(())
-            }
-            _ if name == "TF_CONFIG" => Err(
-                "its text is not written out; set it by `%env TF_CONFIG=…`, without it a job of workers is SC0806"
-                    .to_owned(),
-            ),
-            _ => Err(format!("its text is not written out; `%env {name}=…` sets it")),
-        }
     }
 
     /// `model.bert.trainable = False`.

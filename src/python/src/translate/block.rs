@@ -58,14 +58,22 @@ impl Translator<'_> {
         }
     }
 
-    /// How much was found so far: free names, what is left out, different and idle.
-    fn found(&self) -> [usize; 4] {
+    /// How much was found so far: free names, what is left out, different and idle; callbacks that a `fit` takes.
+    fn found(&self) -> [usize; 5] {
         let it = &self.translation;
-        [it.free.len(), it.left.len(), it.notes.len(), it.idle.len()]
+        let taken = self.callbacks_taken.len();
+        [
+            it.free.len(),
+            it.left.len(),
+            it.notes.len(),
+            it.idle.len(),
+            taken,
+        ]
     }
 
     /// Of a statement that is left out, nothing else is to be read on the card.
-    fn forget(&mut self, [free, left, notes, idle]: &[usize; 4]) {
+    fn forget(&mut self, [free, left, notes, idle, taken]: &[usize; 5]) {
+        self.callbacks_taken.truncate(*taken);
         self.translation.free.truncate(*free);
         self.translation.left.truncate(*left);
         self.translation.notes.truncate(*notes);
@@ -169,7 +177,7 @@ impl Translator<'_> {
     /// `model.save("net.keras")`: a folder with the layers and their weights.
     fn save(&mut self, model: &Value, call: &Call, span: CellSpan) -> Result<(), Why> {
         let rust = self.model_name(model)?;
-        self.needs_compile(model)?;
+        self.needs_training(model)?;
         let path = call.argument("filepath", 0).ok_or("it names no file")?;
         let folder = match path.text() {
             Some(path) => text::text(&folder(path)),
@@ -210,10 +218,16 @@ impl Translator<'_> {
         if let Some(done) = self.statement_of_hub(value, call, span) {
             return done;
         }
+        if let Some(done) = self.changed_in_place(value, span) {
+            return done;
+        }
         if let Some(full) = self.names.full(&call.function) {
             return self.library_call(&full, call, span);
         }
         if let Kind::Attribute(object, method) = &call.function.kind {
+            if let Some(drawn) = self.chart_method(object, method, call, span) {
+                return drawn;
+            }
             if method == "add"
                 && let Some(added) = self.add_layer(object, call)
             {
@@ -224,16 +238,38 @@ impl Translator<'_> {
         }
         match call.function.name() {
             Some("print") if !self.names.has("print") => {
+                if let [one] = call.arguments.as_slice()
+                    && let Some(rust) = self.assessment(one)?
+                {
+                    call.argument("", 0);
+                    self.push(format!("display(&{rust});"), span);
+                    return Ok(());
+                }
                 let line = self.print(call)?;
                 self.push(line, span);
                 Ok(())
             }
             Some(name) => match self.things.get(name).cloned() {
                 Some(Thing::Body(function)) => self.inline(name, &function),
+                Some(Thing::Draws(place, name)) => self.drawn(place, &name, call),
                 _ => self.shown(value, span),
             },
             None => self.shown(value, span),
         }
+    }
+
+    /// An assessment, which `print` shows as a table.
+    fn assessment(&mut self, value: &Value) -> Result<Option<String>, Why> {
+        if let Some(name) = value.name() {
+            let is_one = matches!(self.things.get(name), Some(Thing::Assessment));
+            return Ok(is_one.then(|| text::name(name)));
+        }
+        if let Some((object, call)) = value.method("head") {
+            let made = self.method_of_frame(object, "head", call)?;
+            return Ok(made.map(|(rust, _)| rust));
+        }
+        let found = self.of_predictions(value)?;
+        Ok(found.and_then(|(rust, thing)| matches!(thing, Thing::Assessment).then_some(rust)))
     }
 
     /// The value that the cell ends with is shown, as in Python: its line loses the `;`. A run has its table already.
@@ -318,7 +354,7 @@ impl Translator<'_> {
             }
             "save_pretrained" => {
                 let model = self.model_name(object)?;
-                self.needs_compile(object)?;
+                self.needs_training(object)?;
                 let folder = call.argument("save_directory", 0).ok_or("it names no folder")?;
                 let folder = self.value(folder)?;
                 self.push(format!("{model}.save_pretrained({folder})?;"), span);

@@ -38,18 +38,6 @@ const CONVERSIONS: [&str; 17] = [
 ];
 
 impl Translator<'_> {
-    /// The numbers of the likeliest classes: `model.predict(x).argmax(axis=1)`.
-    pub(crate) fn classes_of(&mut self, predicted: &Value) -> Result<String, Why> {
-        let rust = self.value(predicted)?;
-        self.note(
-            predicted.span,
-            "`labels()` of predictions has the names of the classes, and `assess(&data)?` compares them with the labels",
-        );
-        Ok(format!(
-            "{rust}.rows.iter().filter_map(|row| row.class).collect::<Vec<usize>>()"
-        ))
-    }
-
     /// Why a share of right answers is not computed as it is written, and what counts them.
     pub(crate) fn share_by_hand(&self, value: &Value) -> Option<Why> {
         let (predictions, labels) = self.share(value)?;
@@ -80,7 +68,7 @@ impl Translator<'_> {
         ))
     }
 
-    fn share<'v>(&self, value: &'v Value) -> Option<(&'v Value, &'v Value)> {
+    pub(crate) fn share<'v>(&self, value: &'v Value) -> Option<(&'v Value, &'v Value)> {
         if let Kind::Binary(left, op, right) = &value.kind {
             return match *op {
                 "/" => self.count(left),
@@ -142,6 +130,7 @@ impl Translator<'_> {
             full.is_some_and(|full| full.rsplit('.').next() == Some(name))
         };
         match &value.kind {
+            Kind::Name(name) if matches!(self.things.get(name), Some(Thing::Classes(_))) => true,
             Kind::Name(name) => {
                 let name = name.to_lowercase();
                 name.contains("pred") || name.ends_with("hat") || name == "outputs"
@@ -159,7 +148,7 @@ impl Translator<'_> {
     }
 
     /// What a conversion is made of: `x` of `x.astype("int")`, `float(x)`, `tf.cast(x, tf.float32)`.
-    fn converted<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    pub(crate) fn converted<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let call = value.call()?;
         let is_conversion = |name: &str| CONVERSIONS.contains(&name);
         match self.names.called(value) {
@@ -210,6 +199,9 @@ pub(crate) fn of_data_frame(object: &Value, name: &str) -> Option<Why> {
         }
         "isnull" | "isna" | "dropna" | "fillna" => {
             "missing values are decided when a file is read: `Dataset::csv_with(path, &Columns::new().drop_missing())?`"
+        }
+        "to_csv" | "to_json" | "to_parquet" => {
+            "a list of lines is written by `std::fs::write(\"data.txt\", lines.join(\"\\n\")).unwrap();`, such as that of `predictions.labels()`"
         }
         "iterrows" | "itertuples" => "`for example in &data.examples` goes through the rows",
         "sort_values" => {

@@ -1,11 +1,10 @@
 //! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
 
-use super::arguments::{is_float, is_int, see_whole};
+use super::arguments::see_whole;
 use super::by_hand::of_data_frame;
-use super::callback::folder;
 use super::number::Typed;
 use super::pretrained::is_config;
-use super::reasons::{MEASURES, is_measure, of_numpy};
+use super::reasons::{MEASURES, is_measure, of_numpy, of_sklearn};
 use super::source::Loaded;
 use super::steps::SPLIT;
 use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
@@ -18,12 +17,35 @@ pub(crate) type Made = (String, Thing);
 impl Translator<'_> {
     /// What a value makes.
     pub(crate) fn made(&mut self, value: &Value) -> Result<Made, Why> {
+        if let Some(made) = self.of_predictions(value)? {
+            return Ok(made);
+        }
         if let Some(why) = self.share_by_hand(value) {
             return Err(why);
         }
         if let Some(found) = self.chained(value) {
             let (layers, input) = found?;
             return Ok((String::new(), Thing::Layers(layers, input)));
+        }
+        if let Some(made) = self.of_floats(value)? {
+            return Ok(made);
+        }
+        if let Some(made) = self.list_of_column(value)? {
+            return Ok(made);
+        }
+        // `model.fit(…).history`
+        if let Kind::Attribute(object, name) = &value.kind
+            && name == "history"
+            && object.method("fit").is_some()
+        {
+            return self.made(object);
+        }
+        if let Kind::Call(call) = &value.kind
+            && let Some("len" | "int" | "float" | "str" | "round") = call.function.name()
+            && !self.names.has(call.function.name().unwrap_or_default())
+        {
+            let typed = self.typed(value)?;
+            return Ok((typed.rust, Thing::of(typed.kind)));
         }
         if let Kind::Comprehension(it) = &value.kind
             && let Some(call) = it.element.call()
@@ -41,7 +63,7 @@ impl Translator<'_> {
             (Some(call), Some(full)) => self.made_by_library(value, &full, call),
             (Some(call), None) => self.made_by_cell(value, call),
             (None, _) => {
-                if let Kind::Text(_) | Kind::List(_) | Kind::Name(_) = value.kind
+                if let Kind::Name(_) | Kind::Attribute(..) = value.kind
                     && let Some(full) = self.names.full(value)
                 {
                     return self.made_by_name(value, &full);
@@ -96,6 +118,7 @@ impl Translator<'_> {
             return Ok((loss.rust.clone(), Thing::Loss(loss)));
         }
         if full == "tensorflow.data.AUTOTUNE" || full.ends_with("experimental.AUTOTUNE") {
+            self.idle(value.span, "`fit!` reads ahead by itself");
             return Ok((String::new(), Thing::Folded));
         }
         Err(format!("`{full}` has no counterpart here"))
@@ -179,29 +202,6 @@ impl Translator<'_> {
         self.other_library(full, call)
     }
 
-    /// `tf.keras.models.load_model("net.keras")`.
-    fn loaded_model(&mut self, call: &Call) -> Result<Made, Why> {
-        let path = call.argument("filepath", 0).ok_or("it names no file")?;
-        let folder = match path.text() {
-            Some(path) => text::text(&folder(path)),
-            None => self.value(path)?,
-        };
-        self.note(
-            path.span,
-            "`load` reads what `model.save` has written here, and `compile!` sets its loss and optimizer again; files of Keras are others",
-        );
-        let facts = ModelFacts {
-            span: call.span,
-            is_bert: false,
-            activation: None,
-            outputs: None,
-            is_built: true,
-            scope: self.scope_of_models(),
-            compiled: None,
-        };
-        Ok((format!("Sequential::load({folder})?"), Thing::Model(facts)))
-    }
-
     fn other_library(&mut self, full: &str, call: &Call) -> Result<Made, Why> {
         let first = full.split('.').next().unwrap_or_default();
         let is_array = matches!(
@@ -214,13 +214,6 @@ impl Translator<'_> {
                 .filter(|it| it.elements().is_some()),
         ) {
             return self.array_of(list, call);
-        }
-        if let ("numpy.argmax" | "tensorflow.argmax" | "tensorflow.math.argmax", Some(values)) =
-            (full, call.arguments.first())
-            && values.method("predict").is_some()
-        {
-            call.see_all();
-            return Ok((self.classes_of(values)?, Thing::Value));
         }
         if full == "tensorflow.data.Options" {
             return Ok((String::new(), Thing::Options(None)));
@@ -245,6 +238,8 @@ impl Translator<'_> {
             "numpy" => of_numpy(full),
             "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
             "sklearn" if full.starts_with("sklearn.metrics.") => MEASURES.to_owned(),
+            "sklearn" if of_sklearn(full).is_some() => of_sklearn(full).unwrap_or_default(),
+            "pandas" if let Some(why) = self.table_of_predictions(call) => why,
             "pandas" if full.ends_with(".DataFrame") || full.ends_with(".Series") => {
                 "there are no data frames here; `Dataset::from_rows(texts, labels)?` takes texts or rows of numbers and their \
                  labels, and `Table::new([…])` shows any other table"
@@ -313,6 +308,7 @@ impl Translator<'_> {
                     .to_owned(),
             ),
             None if is_measure(name) => Err(MEASURES.to_owned()),
+            None if let Some(why) = of_sklearn(name) => Err(why),
             None => {
                 let _ = value;
                 Err(format!("what `{name}(…)` makes is not known from the cell"))
@@ -320,48 +316,45 @@ impl Translator<'_> {
         }
     }
 
-    /// An array that is written out. Numbers of a type of floats have a point here, and other types are not known.
-    fn array_of(&mut self, list: &Value, call: &Call) -> Result<Made, Why> {
-        let dtype = call.argument("dtype", 1).map(|it| (it, is_float(it)));
-        let rust = match dtype {
-            None => self.value(list)?,
-            Some((_, true)) => {
-                let floats = list
-                    .elements()
-                    .map(|all| all.iter().map(as_float).collect::<Option<Vec<Value>>>());
-                match floats.flatten() {
-                    Some(all) => self.value(&Value {
-                        span: list.span,
-                        kind: Kind::List(all),
-                    })?,
-                    None => self.value(list)?,
-                }
-            }
-            Some((given, false)) if is_int(given) => self.value(list)?,
-            Some(_) => return Err("its `dtype` has no counterpart here".to_owned()),
-        };
-        if let Some(given) = call.written("dtype", 1) {
-            self.idle(given, "numbers with a point are float32, others whole");
+    pub(crate) fn made_by_method(
+        &mut self,
+        object: &Value,
+        method: &str,
+        call: &Call,
+    ) -> Result<Made, Why> {
+        // The class of `datasets`, which another cell imports.
+        if object.name() == Some("Dataset")
+            && !self.names.has("Dataset")
+            && let Some(made) = self.dataset_of_hub(&format!("datasets.Dataset.{method}"), call)
+        {
+            return made;
         }
-        Ok((rust, Thing::List))
-    }
-
-    fn made_by_method(&mut self, object: &Value, method: &str, call: &Call) -> Result<Made, Why> {
         self.materialize(object, method)?;
+        if let Some(made) = self.method_of_frame(object, method, call)? {
+            return Ok(made);
+        }
         match method {
             "fit" => Ok((format!("{}?", self.fit(object, call)?), Thing::History)),
             "evaluate" => Ok((
                 format!("{}?", self.evaluate(object, call)?),
                 Thing::Evaluation,
             )),
-            "predict" => Ok((self.predict(object, call)?, Thing::Value)),
+            "predict" => {
+                let made = self.predictions(object, call)?;
+                Ok((made.rust.clone(), Thing::Predictions(made)))
+            }
             "summary" => {
                 let model = self.model_name(object)?;
                 Ok((format!("{model}.summary()"), Thing::Value))
             }
-            "argmax" if object.method("predict").is_some() => {
+            "head" | "tail" | "describe" | "info" if self.run(object).is_some() => {
                 call.see_all();
-                Ok((self.classes_of(object)?, Thing::Value))
+                let run = self.run(object).unwrap_or_default();
+                self.note(
+                    call.span,
+                    "a history as the last line of a cell is a table of all epochs",
+                );
+                Ok((format!("{run}.clone()"), Thing::History))
             }
             "result" | "numpy" | "history" => Err(format!("`.{method}()` has no counterpart here")),
             _ => {
@@ -413,19 +406,6 @@ impl Translator<'_> {
             false => data.rust.clone(),
         }
     }
-}
-
-/// A whole number with a point; `None` where it is no number.
-fn as_float(value: &Value) -> Option<Value> {
-    let kind = match &value.kind {
-        Kind::Int(number) => Kind::Float(format!("{number}.0")),
-        Kind::Float(number) => Kind::Float(number.clone()),
-        _ => return None,
-    };
-    Some(Value {
-        span: value.span,
-        kind,
-    })
 }
 
 /// `sum(p == l for p, l in zip(predictions, labels))`

@@ -249,7 +249,8 @@ impl Translator<'_> {
         for value in &values {
             let thing = value.name().and_then(|name| self.things.get(name).cloned());
             let found = match (thing, value.name()) {
-                (Some(Thing::Callbacks(all)), _) => {
+                (Some(Thing::Callbacks(all)), name) => {
+                    self.callbacks_taken.extend(name.map(str::to_owned));
                     kinds.extend(all);
                     continue;
                 }
@@ -260,7 +261,10 @@ impl Translator<'_> {
                     let copy = if is_copied { ".clone()" } else { "" };
                     Ok(CallbackKind::Element(text::name(name) + copy))
                 }
-                (Some(Thing::Callback(kind)), _) => Ok(kind),
+                (Some(Thing::Callback(kind)), name) => {
+                    self.callbacks_taken.extend(name.map(str::to_owned));
+                    Ok(kind)
+                }
                 _ => self.called_callback(value),
             };
             match found {

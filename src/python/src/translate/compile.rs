@@ -79,6 +79,9 @@ impl Translator<'_> {
             );
             parts.push("optimizer = RMSprop::new(1e-3)".to_owned());
         }
+        if let (Some(loss), Some(name)) = (&loss, model.name()) {
+            self.losses.insert(name.to_owned(), loss.clone());
+        }
         self.loss_of(call, &facts, loss, &mut parts);
         self.outside(model, call, &facts);
         parts.sort_by_key(|part| {

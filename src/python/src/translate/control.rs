@@ -227,7 +227,7 @@ impl Translator<'_> {
     }
 
     /// The numbers of a loop over a list that is written out, or of one whose line has nothing but numbers.
-    fn numbers(&self, items: &Value) -> Option<Type> {
+    pub(crate) fn numbers(&self, items: &Value) -> Option<Type> {
         let of_number = |it: &Value| match it.kind {
             Kind::Int(_) => Some(Type::Int),
             Kind::Float(_) => Some(Type::Float),
@@ -261,7 +261,7 @@ impl Translator<'_> {
         let is_list = match items.name() {
             Some(name) => matches!(
                 self.things.get(name),
-                Some(Thing::List | Thing::Texts | Thing::Missing(_))
+                Some(Thing::List | Thing::Texts | Thing::Floats(_) | Thing::Missing(_))
             ),
             None => matches!(items.kind, Kind::List(_)) || is_of_a_history(items),
         };

@@ -2,6 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
+use super::frame::is_columns;
 use super::source::place_of;
 use super::thing::{Encodings, Pipeline, Thing};
 use super::{Translator, Why, text};
@@ -32,6 +33,18 @@ impl Translator<'_> {
                 }
                 Some(other) => Err(format!("`{name}` is {}, no data set", other.word())),
             };
+        }
+        if self.reads_frame(value) {
+            return self.read_frame(value);
+        }
+        if let Kind::Index(object, index) = &value.kind
+            && is_columns(index)
+        {
+            self.idle(
+                index.span,
+                "a data set keeps the text and the label of each row",
+            );
+            return self.pipeline(object);
         }
         if let Kind::Index(object, index) = &value.kind {
             return self.split_of(object, index);
@@ -82,6 +95,9 @@ impl Translator<'_> {
         ];
         if self.names.called(value).as_deref() == Some("tensorflow.data.Dataset.from_tensor_slices")
         {
+            return true;
+        }
+        if self.reads_frame(value) || (value.name().is_none() && self.is_frame(value)) {
             return true;
         }
         match &value.kind {

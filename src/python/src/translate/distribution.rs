@@ -8,6 +8,7 @@
 use stratoscope_diagnostics::CellSpan;
 
 use super::layout;
+use super::strategy::are_several_processors;
 use super::thing::Thing;
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
@@ -35,6 +36,10 @@ impl Translator<'_> {
         match name {
             "list_devices" => {
                 call.see_all();
+                self.idle(
+                    call.span,
+                    "a strategy takes its devices by itself: `devices()` lists them",
+                );
                 Ok((String::new(), Thing::Folded))
             }
             "DeviceMesh" => {
@@ -87,6 +92,21 @@ impl Translator<'_> {
             Some(given) => self.named_devices(given)?,
             None => None,
         };
+        if self.names.calls("DataParallel") && !self.names.calls("LayoutMap") {
+            let axes = call.written("axis_names", 1);
+            let given = call.written("devices", 2).filter(|_| devices.is_none());
+            for (span, why) in [
+                (
+                    axes,
+                    "the one axis of a `MirroredStrategy` divides the batch and has no name",
+                ),
+                (given, "the devices are shares of the default device"),
+            ] {
+                if let Some(span) = span {
+                    self.idle(span, why);
+                }
+            }
+        }
         let mut axes: Vec<(String, Option<i64>)> = of_names.into_iter().zip(sizes).collect();
         let written = self.mesh_in_rust(&mut axes, devices.as_deref(), shape)?;
         Ok((Mesh { axes, devices }, written))
@@ -100,8 +120,14 @@ impl Translator<'_> {
     ) -> Result<String, Why> {
         if self.names.calls("DataParallel") && !self.names.calls("LayoutMap") {
             // `DataParallel` takes its devices from it.
+            self.idle(
+                shape.span,
+                "the first number is how many devices `DataParallel` has, and it stands in the strategy",
+            );
             return Ok(String::new());
         }
+        // The processor is one device, so that several of it are logical ones.
+        let devices = devices.filter(|it| !are_several_processors(it));
         let mut devices = devices.map(<[String]>::to_vec);
         let count = |size: Option<i64>| size.and_then(|it| usize::try_from(it).ok());
         let sizes: Option<Vec<usize>> = axes.iter().map(|(_, size)| count(*size)).collect();
@@ -346,7 +372,7 @@ impl Translator<'_> {
             }
         }
         let named = batch.as_ref().and_then(|(_, name)| name.as_deref());
-        check_axes(&mesh, named)?;
+        layout::check_axes(&mesh, named)?;
         if let Some((span, _)) = batch {
             self.idle(
                 span,
@@ -390,7 +416,7 @@ impl Translator<'_> {
                         .and_then(|it| usize::try_from(it).ok())
                         .unwrap_or(devices.len());
                     let devices: Vec<String> = devices.into_iter().take(count).collect();
-                    format!("MirroredStrategy::on([{}])?", devices.join(", "))
+                    self.on_devices("MirroredStrategy", devices, call.span)?
                 }
                 (None, Some(count)) => {
                     self.note(
@@ -407,26 +433,8 @@ impl Translator<'_> {
             None => None,
         };
         Ok(match devices {
-            Some(devices) => format!("MirroredStrategy::on([{}])?", devices.join(", ")),
+            Some(devices) => self.on_devices("MirroredStrategy", devices, call.span)?,
             None => "MirroredStrategy::new()?".to_owned(),
         })
-    }
-}
-
-/// Refuses a mesh of which nothing is cut, and a batch that is divided along another axis than the first.
-fn check_axes(mesh: &[(String, Option<i64>)], batch: Option<&str>) -> Result<(), Why> {
-    if let [(first, replicas), .., (model, Some(1))] = mesh
-        && *replicas != Some(1)
-    {
-        return Err(format!(
-            "the axis `{model}` has one device, so that nothing is cut, and `{first}` divides the batch: `MirroredStrategy::logical({})?`",
-            replicas.unwrap_or(2)
-        ));
-    }
-    match (batch, mesh.first()) {
-        (Some(name), Some((first, _))) if name != first => Err(format!(
-            "the batch is divided along `{name}`, and here along the first axis of the mesh, `{first}`"
-        )),
-        _ => Ok(()),
     }
 }

@@ -4,15 +4,17 @@ use stratoscope_diagnostics::{CellSpan, arguments};
 
 use super::arguments::without_effect;
 use super::compile::DEFAULT;
+use super::number::Type;
 use super::thing::{Pipeline, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
+use crate::rules;
 
 impl Translator<'_> {
     /// `fit!(model, data, …)` without its `?`.
     pub(crate) fn fit(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
-        self.needs_compile(model)?;
+        self.needs_training(model)?;
         let names = [
             "x",
             "y",
@@ -35,7 +37,7 @@ impl Translator<'_> {
     /// `evaluate!(model, data, …)` without its `?`.
     pub(crate) fn evaluate(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
-        self.needs_compile(model)?;
+        self.needs_training(model)?;
         let names = [
             "x",
             "y",
@@ -67,6 +69,9 @@ impl Translator<'_> {
         let x = given("x").ok_or(format!("`{name}` gets no data"))?;
         let data = self.weighted(x, given("y"), given("sample_weight"))?;
         let has_labels = given("y").is_some();
+        if let Some(y) = given("y") {
+            self.check_labels(model, y);
+        }
         let is_validated =
             given("validation_data").is_some() || given("validation_split").is_some();
         self.is_validated = is_validated;
@@ -122,6 +127,43 @@ impl Translator<'_> {
             &parts,
             "",
         ))
+    }
+
+    /// SC0304: class numbers under a loss of one-hot rows, which Keras refuses.
+    fn check_labels(&mut self, model: &str, y: &Value) {
+        let Some(loss) = self.losses.get(model).cloned() else {
+            return;
+        };
+        let is_whole = |kind: &str| {
+            let inner = kind
+                .strip_prefix("Vec<")
+                .and_then(|it| it.strip_suffix('>'));
+            matches!(
+                inner,
+                Some("i32" | "i64" | "u8" | "u32" | "usize" | "i8" | "u64")
+            )
+        };
+        let are_numbers = match y.name() {
+            Some(name) if !self.things.contains_key(name) => self
+                .known
+                .variables
+                .get(name)
+                .is_some_and(|it| is_whole(it)),
+            Some(name) if matches!(self.things.get(name), Some(Thing::LabelsOf(_))) => {
+                !self.is_one_hot.contains(name)
+            }
+            _ => self.numbers(y) == Some(Type::Int),
+        };
+        if loss.name != "CategoricalCrossentropy" || !are_numbers {
+            return;
+        }
+        let outputs = match self.things.get(model) {
+            Some(Thing::Model(facts)) => facts.outputs,
+            _ => None,
+        };
+        let text = self.source(loss.span).to_owned();
+        let found = rules::labels_not_one_hot(&loss, y.span, outputs, &text);
+        self.find(found);
     }
 
     /// Names what a pipeline decides whatever the call says.
@@ -249,7 +291,7 @@ impl Translator<'_> {
     /// `model.predict(data)?`.
     pub(crate) fn predict(&mut self, model: &Value, call: &Call) -> Result<String, Why> {
         let rust = self.model_name(model)?;
-        self.needs_compile(model)?;
+        self.needs_training(model)?;
         let x = call.argument("x", 0).ok_or("`predict` gets no data")?;
         call.see_all();
         for keyword in call.keywords.iter().filter(|it| it.name != "x") {
@@ -287,6 +329,9 @@ impl Translator<'_> {
         let Some(y) = y.map(|y| only(y, "outputs")).transpose()? else {
             return self.pipeline(x);
         };
+        if let Some(set) = self.set_with_labels(x, y) {
+            return set;
+        }
         if let Some(Thing::Encodings(encodings)) = self.encodings_of(x) {
             return self.of_encodings(&encodings, y);
         }

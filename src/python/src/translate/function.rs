@@ -29,6 +29,9 @@ impl Translator<'_> {
         if let Some(done) = self.function_of_hub(it, span) {
             return done;
         }
+        if self.draws_run(it, span) {
+            return Ok(());
+        }
         if let Some(tape) = self.tape_in(&it.body) {
             self.note_part(it, span);
             self.skip_comments(span.end);

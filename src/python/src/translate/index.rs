@@ -1,47 +1,18 @@
 //! Values by an index: elements and parts of lists, and the values of a history.
 
 use super::number::{Type, Typed};
-use super::text;
 use super::thing::Thing;
 use super::{Translator, Why};
 use crate::model::{Call, Kind, Value};
 
 impl Translator<'_> {
-    /// Whether a value is a list of floats: the values of a history, or a list of them that is written out.
-    pub(crate) fn are_floats(&self, value: &Value) -> bool {
-        match &value.kind {
-            Kind::Index(object, name) => {
-                let is_history = |it: &Value| {
-                    it.name()
-                        .is_some_and(|it| matches!(self.things.get(it), Some(Thing::History)))
-                };
-                let of_run = match &object.kind {
-                    Kind::Attribute(run, history) if history == "history" => is_history(run),
-                    _ => false,
-                };
-                of_run && name.text().is_some()
-            }
-            Kind::List(values) => {
-                !values.is_empty() && values.iter().all(|it| matches!(it.kind, Kind::Float(_)))
-            }
-            _ => false,
-        }
-    }
-
-    /// `max(values)`, `min(values)` and `sum(values)` of floats.
-    pub(crate) fn reduced(&mut self, name: &str, values: &Value) -> Result<Typed, Why> {
-        let list = self.value(values)?;
-        let rust = match name {
-            "max" => format!("{list}.iter().copied().fold(f64::NEG_INFINITY, f64::max)"),
-            "min" => format!("{list}.iter().copied().fold(f64::INFINITY, f64::min)"),
-            _ => format!("{list}.iter().sum::<f64>()"),
-        };
-        Ok(Typed::new(rust, Type::Float))
-    }
-
     /// `object[index]`.
     pub(crate) fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
-        if let Some(values) = self.of_history(object, index)? {
+        let whole = Value {
+            span: object.span,
+            kind: Kind::Index(Box::new(object.clone()), Box::new(index.clone())),
+        };
+        if let Some(values) = self.typed_of_floats(&whole)? {
             return Ok(values);
         }
         if let (Some(Thing::Dict(items)), Some(key)) = (
@@ -52,23 +23,8 @@ impl Translator<'_> {
             let value = found.map(|(_, value)| value.clone());
             return self.typed(&value.ok_or_else(|| format!("it has no value `{key}`"))?);
         }
-        // `history.history["loss"][-1]`.
-        if let (Kind::Index(inner, name), Some(at)) = (&object.kind, index.integer())
-            && let Some(values) = self.of_history(inner, name)?
-        {
-            let rust = values.rust;
-            let at = match at {
-                0.. => at.to_string(),
-                _ => format!("{rust}.len() - {}", at.unsigned_abs()),
-            };
-            return Ok(Typed::new(format!("{rust}[{at}]"), Type::Float));
-        }
-        // A history of the notebook: `history["loss"]`.
-        if let (Some(name), Some(key)) = (object.name(), index.text())
-            && self.is_history_of_notebook(name)
-        {
-            let rust = format!("{}[{}]", text::name(name), text::text(key));
-            return Ok(Typed::new(rust, Type::Unknown));
+        if let Some(rows) = self.rows_of_frame(&whole)? {
+            return Ok(Typed::new(rows, Type::Int));
         }
         if let Some(of_prediction) = self.of_prediction(object, index)? {
             return Ok(of_prediction);
@@ -87,8 +43,12 @@ impl Translator<'_> {
             None => false,
         };
         match (&index.kind, index.integer()) {
-            (_, Some(at)) if is_list && at >= 0 => {
+            (_, Some(at)) if is_list => {
                 let object = self.value(object)?;
+                let at = match at {
+                    0.. => at.to_string(),
+                    _ => format!("{object}.len() - {}", at.unsigned_abs()),
+                };
                 Ok(Typed::new(format!("{object}[{at}]"), Type::Unknown))
             }
             (Kind::Slice(start, end), _) if is_list => {
@@ -108,12 +68,6 @@ impl Translator<'_> {
                 }))
             }
         }
-    }
-
-    fn is_history_of_notebook(&self, name: &str) -> bool {
-        let kind = self.known.variables.get(name);
-        !self.things.contains_key(name)
-            && kind.is_some_and(|it| it.rsplit("::").next() == Some("History"))
     }
 
     /// `classifier(texts)[0]["label"]` of a `pipeline`; `None`: it is something else.
@@ -162,7 +116,7 @@ impl Translator<'_> {
         }
     }
 
-    fn is_data_set(&self, value: &Value) -> bool {
+    pub(crate) fn is_data_set(&self, value: &Value) -> bool {
         let named = value.name().and_then(|name| self.things.get(name));
         matches!(named, Some(Thing::Data(_))) || self.is_data(value)
     }
@@ -179,26 +133,5 @@ impl Translator<'_> {
                 _ => Err("the bounds of the range are no whole numbers of the cell".to_owned()),
             },
         }
-    }
-
-    /// `history.history["loss"]` as `history["loss"]`; `None`: it is something else.
-    fn of_history(&mut self, object: &Value, index: &Value) -> Result<Option<Typed>, Why> {
-        let (Kind::Attribute(owner, attribute), Some(name)) = (&object.kind, index.text()) else {
-            return Ok(None);
-        };
-        let is_history = match owner.name().map(|it| self.things.get(it)) {
-            Some(Some(Thing::History)) => true,
-            Some(None) => owner.name().is_some_and(|it| it.contains("hist")),
-            _ => false,
-        };
-        if attribute != "history" || !is_history {
-            return Ok(None);
-        }
-        let rust = self.value(owner)?;
-        if let Some(owner) = owner.name().filter(|it| !self.things.contains_key(*it)) {
-            self.free(owner, "the `History` that `fit!` returns")?;
-        }
-        let rust = format!("{rust}[{}]", text::text(name));
-        Ok(Some(Typed::new(rust, Type::Unknown)))
     }
 }

@@ -2,7 +2,7 @@
 
 use stratoscope_diagnostics::CellSpan;
 
-use super::arguments::{is_int, without_effect};
+use super::arguments::{is_float, is_int, without_effect};
 use super::thing::{ModelFacts, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Call, Keyword, Kind, Value};
@@ -66,6 +66,12 @@ fn says_nothing(keyword: &Keyword) -> Option<&'static str> {
         "bias_initializer" => matches!(text, Some("zeros")),
         "use_bias" => value.kind == Kind::Bool(true),
         "axis" => value.integer() == Some(-1),
+        "dtype" if is_float(value) => {
+            return Some(
+                "a layer has no type of its own: without a policy numbers are float32; under a 16-bit policy products have 16 bits, and a softmax is \
+                 computed in float32 (under `mixed_float16` on the CPU its output is rounded)",
+            );
+        }
         "dtype" if is_int(value) => return Some("an `Embedding` reads whole numbers anyway"),
         _ => return without_effect(&keyword.name, value),
     };

@@ -215,6 +215,27 @@ fn glob(key: &str, notes: &mut Vec<&'static str>) -> Result<String, Why> {
     Ok(glob.replace("layer_?_", "layer."))
 }
 
+/// Refuses a mesh of which nothing is cut, and a batch that is divided along another axis than the first.
+pub(super) fn check_axes(
+    mesh: &[(String, Option<i64>)],
+    batch: Option<&str>,
+) -> Result<(), super::Why> {
+    if let [(first, replicas), .., (model, Some(1))] = mesh
+        && *replicas != Some(1)
+    {
+        return Err(format!(
+            "the axis `{model}` has one device, so that nothing is cut, and `{first}` divides the batch: `MirroredStrategy::logical({})?`",
+            replicas.unwrap_or(2)
+        ));
+    }
+    match (batch, mesh.first()) {
+        (Some(name), Some((first, _))) if name != first => Err(format!(
+            "the batch is divided along `{name}`, and here along the first axis of the mesh, `{first}`"
+        )),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,7 +47,9 @@ impl Translator<'_> {
             "set_distribution" if full.starts_with("keras.distribution.") => {
                 self.set_distribution(call, span)
             }
-            _ if full.starts_with("matplotlib.") => self.chart(last, call, span),
+            _ if full.starts_with("matplotlib.") || full.starts_with("seaborn.") => {
+                self.chart(last, call, span)
+            }
             "set_logical_device_configuration" | "set_virtual_device_configuration" => Err(
                 "logical devices are made by the strategy: `MirroredStrategy::logical(2)?`"
                     .to_owned(),
@@ -116,100 +118,6 @@ impl Translator<'_> {
             (_, true) => Some("libraries of Python have no version here"),
             _ => None,
         }
-    }
-
-    /// A call of matplotlib: the curves of a history are drawn by `history.plot()`, with their own titles and axes.
-    fn chart(&mut self, last: &str, call: &Call, span: CellSpan) -> Result<(), Why> {
-        const LOOKS: [&str; 20] = [
-            "axhline",
-            "close",
-            "figure",
-            "grid",
-            "gca",
-            "gcf",
-            "legend",
-            "show",
-            "style",
-            "subplot",
-            "subplots_adjust",
-            "suptitle",
-            "tight_layout",
-            "title",
-            "xlabel",
-            "xlim",
-            "xticks",
-            "ylabel",
-            "ylim",
-            "yticks",
-        ];
-        let history = self.history_of(call);
-        let line = format!("{history}.plot();");
-        if LOOKS.contains(&last) {
-            call.see_all();
-            self.idle(
-                span,
-                "`history.plot()` draws charts with titles, axes and a legend",
-            );
-            return Ok(());
-        }
-        let mut is_of_run = false;
-        call_value(call).visit(&mut |inner| {
-            is_of_run |= match &inner.kind {
-                Kind::Attribute(_, name) => name == "history",
-                Kind::Name(name) => {
-                    let is_known = |it: &String| it.rsplit("::").next() == Some("History");
-                    matches!(self.things.get(name), Some(Thing::History))
-                        || self.known.variables.get(name).is_some_and(is_known)
-                }
-                _ => false,
-            };
-        });
-        if last != "plot" || !is_of_run {
-            return Err(format!(
-                "the curves of a run are drawn by `{}`",
-                line.trim_end_matches(';')
-            ));
-        }
-        call.see_all();
-        if self.translation.lines.iter().any(|it| it.text == line) {
-            self.idle(
-                span,
-                format!(
-                    "`{}` draws all that was measured",
-                    line.trim_end_matches(';')
-                ),
-            );
-            return Ok(());
-        }
-        if !self.things.contains_key(&history) {
-            self.free(&history, "the `History` that `fit!` returns")?;
-        }
-        self.push(line, span);
-        self.note(span, "`plot()` draws the loss and the metrics of all epochs, those of validation beside them");
-        Ok(())
-    }
-
-    /// The history in the arguments of a call, or the latest one.
-    fn history_of(&self, call: &Call) -> String {
-        let is_history = |name: &&str| matches!(self.things.get(*name), Some(Thing::History));
-        let mut found = None;
-        call_value(call).visit(&mut |inner| {
-            if let Some(name) = inner.name().filter(is_history) {
-                found = Some(text::name(name));
-            }
-            // One of the notebook: `h.history["loss"]`.
-            if let Kind::Attribute(owner, attribute) = &inner.kind
-                && attribute == "history"
-                && let Some(name) = owner.name().filter(|it| !self.things.contains_key(*it))
-            {
-                found = Some(text::name(name));
-            }
-        });
-        let mut others = self.things.iter().rev();
-        let other = others.find(|(_, thing)| matches!(thing, Thing::History));
-        found
-            .or(other.map(|(name, _)| text::name(name)))
-            .unwrap_or_else(|| "history".to_owned())
     }
 
     /// A model that was begun by `Sequential()` is made before it is used; `add` adds a layer.
@@ -366,7 +274,7 @@ impl Translator<'_> {
 }
 
 /// A call as a value.
-fn call_value(call: &Call) -> Value {
+pub(crate) fn call_value(call: &Call) -> Value {
     Value {
         span: call.span,
         kind: Kind::Call(Box::new(call.clone())),

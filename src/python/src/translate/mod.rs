@@ -5,30 +5,42 @@
 //! The mistakes that our rules know are found on the way, since they need the same knowledge.
 
 mod arguments;
+mod array;
 mod assign;
 mod block;
 mod by_hand;
 mod call;
 mod callback;
 mod chain;
+mod chart;
 mod compile;
 mod control;
 mod data;
 mod default_strategy;
 mod distribution;
+mod environment;
 mod fit;
+mod frame;
+mod frame_read;
+mod frame_split;
 mod function;
 mod index;
 mod layer;
 mod layout;
 mod library;
+mod literal;
+mod look;
 mod loss;
+mod measured;
 mod number;
 mod optimizer;
 mod options;
+mod predicted;
 mod pretrained;
+mod random;
 mod reasons;
 mod source;
+pub(crate) mod spelling;
 mod steps;
 mod strategy;
 mod tape;
@@ -40,12 +52,13 @@ pub(crate) mod trainer;
 mod trial;
 mod value;
 mod visible;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stratoscope_diagnostics::{CellSpan, Diagnostic};
 
-use crate::model::{Kind, Statement, StatementKind, each_statement, each_value};
+use crate::model::{Statement, each_value};
 use crate::names::Names;
 use crate::parse::Program;
 use crate::{Known, Left, Line, Note, Translation};
@@ -82,6 +95,21 @@ pub(crate) struct Translator<'a> {
     distributes: bool,
     /// The lines of `compile`s that are not translated, by their models: nothing is trained with older settings.
     uncompiled: BTreeMap<String, usize>,
+    /// The losses of the `compile`s of the cell, by their models.
+    losses: BTreeMap<String, thing::LossFacts>,
+    /// What the cell says about the columns of its files.
+    columns: frame::Columns,
+    /// Rows of random numbers that wait for their labels.
+    rows_of_numbers: BTreeMap<String, random::Rows>,
+    /// Labels that Python makes one-hot rows of.
+    is_one_hot: BTreeSet<String>,
+    /// The lines of `fit`s that are not translated, by their models.
+    untrained: BTreeMap<String, usize>,
+    /// Callbacks that wait for a `fit`, by their names, and the names that one has taken.
+    callbacks_waiting: BTreeMap<String, waiting::Waiting>,
+    callbacks_taken: Vec<String>,
+    /// Models that `Sequential()` has begun, and where.
+    begun: Vec<(String, CellSpan)>,
     /// Functions that are called in the scope of a strategy.
     in_scopes: BTreeSet<String>,
     /// The function that is being written is one of these.
@@ -135,11 +163,19 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         default_scope: None,
         strategies: Vec::new(),
         uses: BTreeMap::new(),
-        changing: changing(statements),
-        roles: roles(statements),
+        changing: look::changing(statements),
+        roles: look::roles(statements),
         in_function: false,
-        distributes: distributes(statements),
+        distributes: look::distributes(statements),
         uncompiled: BTreeMap::new(),
+        untrained: BTreeMap::new(),
+        losses: BTreeMap::new(),
+        is_one_hot: BTreeSet::new(),
+        rows_of_numbers: BTreeMap::new(),
+        columns: frame::Columns::of(statements),
+        callbacks_waiting: BTreeMap::new(),
+        callbacks_taken: Vec::new(),
+        begun: Vec::new(),
         in_scopes: default_strategy::in_scopes(statements, &names),
         names,
         of_scope: false,
@@ -162,94 +198,19 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         hub,
         translation: Translation::default(),
     };
-    translator.uses = uses(statements);
+    translator.uses = look::uses(statements);
     translator.translation.is_keras = translator.is_keras(statements);
     translator.block(statements);
     translator.show_last();
     translator.unused_bodies();
     translator.empty_lists();
     translator.unused_parts();
+    translator.unused_callbacks();
+    translator.unused_rows();
+    translator.begun_models();
     translator.rest_of_comments();
+    spelling::allow_names(&mut translator.translation.lines);
     translator.translation
-}
-
-/// How often each name is read.
-fn uses(statements: &[Statement]) -> BTreeMap<String, usize> {
-    let mut uses: BTreeMap<String, usize> = BTreeMap::new();
-    each_statement(statements, &mut |statement| {
-        let targets = match &statement.kind {
-            StatementKind::Assign(targets, _) => targets.len(),
-            _ => 0,
-        };
-        for value in statement.values().into_iter().skip(targets) {
-            value.visit(&mut |value| {
-                if let Some(name) = value.name() {
-                    *uses.entry(name.to_owned()).or_default() += 1;
-                }
-            });
-        }
-    });
-    uses
-}
-
-/// Names that are changed in place, or assigned again in a block that does not make them.
-fn changing(statements: &[Statement]) -> BTreeSet<String> {
-    let mut changing = BTreeSet::new();
-    each_statement(statements, &mut |statement| {
-        if let StatementKind::Augment(target, _, _) = &statement.kind {
-            changing.extend(target.name().map(str::to_owned));
-        }
-        let is_loop = matches!(
-            statement.kind,
-            StatementKind::For(..) | StatementKind::While(..) | StatementKind::If(_)
-        );
-        if is_loop {
-            for block in statement.blocks() {
-                each_statement(block, &mut |inner| {
-                    if let StatementKind::Assign(targets, _) = &inner.kind {
-                        changing
-                            .extend(targets.iter().filter_map(|it| it.name().map(str::to_owned)));
-                    }
-                });
-            }
-        }
-    });
-    changing
-}
-
-/// What names are given to: `metrics` in `model.compile(metrics=wanted)` for `wanted`.
-fn roles(statements: &[Statement]) -> BTreeMap<String, String> {
-    let mut roles = BTreeMap::new();
-    each_value(statements, &mut |value| {
-        let is_compile = value.method("compile").is_some();
-        let is_fit = value.method("fit").is_some();
-        if let (true, Some(call)) = (is_compile || is_fit, value.call()) {
-            let given = call.keywords.iter();
-            for keyword in given.filter(|it| is_compile || it.name == "callbacks") {
-                if let Some(name) = keyword.value.name() {
-                    roles.insert(name.to_owned(), keyword.name.clone());
-                }
-            }
-        }
-    });
-    roles
-}
-
-/// Whether a loop by hand gives its batches to the replicas.
-fn distributes(statements: &[Statement]) -> bool {
-    let mut found = false;
-    each_value(statements, &mut |value| {
-        if let Kind::Attribute(_, name) = &value.kind {
-            found |= matches!(
-                name.as_str(),
-                "run"
-                    | "experimental_run_v2"
-                    | "experimental_distribute_dataset"
-                    | "distribute_datasets_from_function"
-            );
-        }
-    });
-    found
 }
 
 impl Translator<'_> {

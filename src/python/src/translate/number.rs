@@ -33,7 +33,7 @@ impl Typed {
         }
     }
 
-    fn sum(rust: String, kind: Type) -> Self {
+    pub fn sum(rust: String, kind: Type) -> Self {
         Self {
             rust,
             kind,

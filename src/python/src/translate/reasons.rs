@@ -221,6 +221,27 @@ impl Translator<'_> {
 pub(crate) const MEASURES: &str = "metrics are arguments of `compile!`, such as `metrics = [accuracy()]`, which `evaluate!` measures; \
                         `model.predict(&data)?.assess(&data)?` has accuracy, F1 and every class, with intervals";
 
+/// Why a class of scikit-learn has no counterpart, by its name, and what is there instead.
+pub(crate) fn of_sklearn(full: &str) -> Option<Why> {
+    Some(match full.rsplit('.').next()? {
+        "StandardScaler" | "MinMaxScaler" | "RobustScaler" | "Normalizer" => {
+            "the numbers of a data set are scaled by hand: `data.map(|mut example| { example.features = \
+             example.features.iter().map(|x| (x - 0.5) / 0.3).collect(); example })` with a mean of 0.5 and a deviation of 0.3"
+                .to_owned()
+        }
+        "LabelEncoder" | "OneHotEncoder" | "LabelBinarizer" => {
+            "classes have the names of their labels, and numbers from 0 in the order of these: `data.label_names`".to_owned()
+        }
+        "TfidfVectorizer" | "CountVectorizer" | "make_pipeline" | "Pipeline" | "LogisticRegression" | "LinearSVC" | "SVC"
+        | "MultinomialNB" | "RandomForestClassifier" | "SGDClassifier" | "KNeighborsClassifier" | "DecisionTreeClassifier" => {
+            "scikit-learn's models are not here: texts are classified by `BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?`, rows \
+             of numbers by `Sequential([Dense(2)])?`, and `model.predict(&dev)?.assess(&dev)?` is the report"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}
+
 /// Whether scikit-learn has a measure of this name.
 pub(crate) fn is_measure(name: &str) -> bool {
     matches!(name, "classification_report" | "confusion_matrix") || name.ends_with("_score")

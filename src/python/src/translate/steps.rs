@@ -8,6 +8,8 @@ use crate::rules;
 
 /// What becomes of the names of columns.
 pub(crate) const COLUMNS: &str = "`fit!` takes the texts and labels of the data set";
+/// What decides an order that no part of the data shows.
+const SEED: &str = "`seed` of `fit!` decides the order";
 /// Where a data set is divided.
 pub(crate) const SPLIT: &str = "`let (train, dev) = data.split(0.2)?;` or `data.stratified_split(0.2, 0)?`, with the shares of the classes, cuts off a part";
 
@@ -88,6 +90,7 @@ impl Translator<'_> {
                     "a data set is finite here: `epochs` of `fit!` says how often it is read",
                 ),
             },
+            other if let Some(done) = self.step_of_frame(other, call, &mut data) => done?,
             other => return Err(format!("there is no step `{other}` here")),
         }
         Ok(data)
@@ -196,10 +199,7 @@ impl Translator<'_> {
             self.idle(size, "all examples are shuffled, not a buffer of them");
         }
         if let Some(seed) = call.written("seed", 1) {
-            self.idle(
-                seed,
-                "`seed` of `fit!` decides the order, unless a part is taken",
-            );
+            self.idle(seed, SEED);
         }
     }
 
@@ -253,6 +253,12 @@ impl Translator<'_> {
         };
         // The first argument of `tf.data` is the size of a buffer.
         let seed = shuffle.argument("seed", 1);
+        if let Some(span) = shuffle.written("seed", 1) {
+            // It is in the cell now.
+            let (line, words) = (self.line(span.start), self.source(span).to_owned());
+            let idle = &mut self.translation.idle;
+            idle.retain(|it| it.line != line || it.text != words || it.why != SEED);
+        }
         let seed = match seed.filter(|it| it.kind != Kind::None) {
             None => "0".to_owned(),
             Some(seed) => match self.integer(seed) {

@@ -1,7 +1,7 @@
 //! Strategies and their devices.
 
 use stratoscope_diagnostics::rules::StrategyNotAvailable;
-use stratoscope_diagnostics::{Place, Rule};
+use stratoscope_diagnostics::{CellSpan, Place, Rule};
 
 use super::arguments::without_effect;
 use super::{Translator, Why};
@@ -21,10 +21,11 @@ impl Translator<'_> {
         let mut written = match (name, devices) {
             ("MirroredStrategy", None) => "MirroredStrategy::new()?".to_owned(),
             ("MirroredStrategy" | "CentralStorageStrategy", Some(devices)) => {
-                format!("{name}::on([{}])?", devices.join(", "))
+                self.on_devices(name, devices, call.span)?
             }
             ("OneDeviceStrategy", Some(devices)) if devices.len() == 1 => {
-                format!("OneDeviceStrategy::new({})?", devices[0])
+                let device = self.own_devices(devices, call.span)?.join(", ");
+                format!("OneDeviceStrategy::new({device})?")
             }
             ("OneDeviceStrategy", _) => return Err("it names no device".to_owned()),
             ("CentralStorageStrategy", None) => {
@@ -118,7 +119,10 @@ impl Translator<'_> {
         let one = [value.clone()];
         let values = value.elements().unwrap_or(&one);
         let devices = values.iter().map(|value| {
-            let name = value.text().ok_or("the devices are not written out")?;
+            let name = value.text().ok_or(
+                "the devices are not written out; `MirroredStrategy::new()?` takes all of the best kind, and `MirroredStrategy::logical(2)?` \
+                 divides one into two",
+            )?;
             let device = device(name).ok_or(format!("`{name}` is no device that is known"))?;
             if device.starts_with("wgpu") {
                 self.note(
@@ -130,6 +134,67 @@ impl Translator<'_> {
         });
         devices.collect()
     }
+
+    /// A strategy over devices. The processor is one device with all of its cores, so that several of it are logical ones.
+    pub(crate) fn on_devices(
+        &mut self,
+        name: &str,
+        devices: Vec<String>,
+        span: CellSpan,
+    ) -> Result<String, Why> {
+        if are_several_processors(&devices) {
+            let count = devices.len();
+            self.note(
+                span,
+                format!("the processor is one device with all of its cores: `{name}::logical({count})` divides it into {count}"),
+            );
+            return Ok(format!("{name}::logical({count})?"));
+        }
+        let devices = self.own_devices(devices, span)?;
+        Ok(format!("{name}::on([{}])?", devices.join(", ")))
+    }
+
+    /// Devices as they are here: the processor is one.
+    pub(crate) fn own_devices(
+        &mut self,
+        devices: Vec<String>,
+        span: CellSpan,
+    ) -> Result<Vec<String>, Why> {
+        let processors = devices.iter().filter(|it| it.starts_with("cpu"));
+        match processors.count() {
+            0 => Ok(devices),
+            1 => {
+                if devices
+                    .iter()
+                    .any(|it| it.starts_with("cpu") && it != "cpu(0)")
+                {
+                    self.note(
+                        span,
+                        "the processor is one device with all of its cores, `cpu(0)`",
+                    );
+                }
+                let own = devices.into_iter().map(|it| match it.starts_with("cpu") {
+                    true => "cpu(0)".to_owned(),
+                    false => it,
+                });
+                Ok(own.collect())
+            }
+            _ => {
+                let mut own: Vec<String> = devices;
+                own.retain(|it| !it.starts_with("cpu"));
+                own.push("cpu(0)".to_owned());
+                Err(format!(
+                    "the processor is one device with all of its cores: `MirroredStrategy::on([{}])?` has it once",
+                    own.join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// Whether all devices are processors, of which there is one here.
+pub(crate) fn are_several_processors(devices: &[String]) -> bool {
+    devices.len() > 1 && devices.iter().all(|it| it.starts_with("cpu"))
 }
 
 /// `cpu(0)` of `/CPU:0`, `cpu:0`, `/job:localhost/device:CPU:0`.

@@ -56,6 +56,16 @@ pub(crate) enum Thing {
     History,
     /// What `evaluate` returns.
     Evaluation,
+    /// What `predict` returns.
+    Predictions(Predicted),
+    /// The numbers of the classes of predictions.
+    Classes(Predicted),
+    /// A table that says itself what it has.
+    Report,
+    /// What predictions say about a model, which is shown and not printed.
+    Assessment,
+    /// The labels of a data set of this name, whose rows are the set itself.
+    LabelsOf(String),
     /// A whole number; its value, where it is written.
     Int(Option<i64>),
     /// Another number.
@@ -66,6 +76,16 @@ pub(crate) enum Thing {
     Bool,
     /// A list of texts.
     Texts,
+    /// A list of floats, and the run whose values they are.
+    Floats(Option<String>),
+    /// The numbers of the epochs of a run, for an axis.
+    Epochs(String),
+    /// A generator of random numbers, with its seed.
+    Generator(Option<String>),
+    /// A figure of matplotlib, which nothing is made for.
+    Figure,
+    /// A function that draws the run that it is given: the place and the name of its parameter.
+    Draws(usize, String),
     /// A list of other things.
     List,
     /// A value that is translated and no more is known of.
@@ -86,6 +106,26 @@ pub(crate) enum Thing {
     Folded,
     /// It is not translated, or was made in a block that has ended; the line.
     Missing(usize),
+}
+
+/// Predictions of the cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Predicted {
+    /// Them as Rust: their name, or the call that makes them.
+    pub rust: String,
+    /// The call that makes them.
+    pub made: String,
+    /// What was predicted, where it has a name.
+    pub source: Option<Source>,
+}
+
+/// What was predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    /// A data set.
+    Set(String),
+    /// Rows of numbers.
+    Rows(String),
 }
 
 /// What is known of a model.
@@ -196,6 +236,7 @@ impl Thing {
             Self::Strategy => "a strategy",
             Self::Model(_) => "a model",
             Self::Layers(..) | Self::Layer(_) => "a layer",
+            Self::Draws(..) => "a function",
             Self::Builder(..) | Self::Tokenizes(..) | Self::Step(_) | Self::Body(_) => "a function",
             Self::Class(_) => "a class",
             Self::Optimizer => "an optimizer",
@@ -210,10 +251,16 @@ impl Thing {
             Self::Data(_) | Self::Splits(..) => "a data set",
             Self::History => "a history",
             Self::Evaluation => "an evaluation",
+            Self::Predictions(_) => "predictions",
+            Self::Classes(_) => "a list",
+            Self::LabelsOf(_) => "the labels of a data set",
+            Self::Report | Self::Assessment => "a table",
             Self::Int(_) | Self::Float => "a number",
             Self::Text => "a text",
             Self::Bool => "a condition",
-            Self::Texts | Self::List => "a list",
+            Self::Texts | Self::List | Self::Floats(_) | Self::Epochs(_) => "a list",
+            Self::Figure => "a figure",
+            Self::Generator(_) => "a generator of random numbers",
             Self::Dict(_) => "a dictionary",
             Self::Part(part) => part.word(),
             Self::Mesh(_) => "a mesh of devices",

@@ -1,5 +1,6 @@
 //! Values that any program has: numbers, texts, lists, names, and what `print` prints.
 
+use super::literal::{form, kind_of_literal, percent, rows, type_of};
 use super::number::{Type, Typed};
 use super::text;
 use super::thing::Thing;
@@ -14,8 +15,16 @@ impl Translator<'_> {
 
     /// A value as Rust, and its type.
     pub(crate) fn typed(&mut self, value: &Value) -> Result<Typed, Why> {
+        if let Some(share) = self.share_of(value)? {
+            return Ok(share);
+        }
         if let Some(why) = self.share_by_hand(value) {
             return Err(why);
+        }
+        if let Kind::Call(_) = value.kind
+            && let Some(found) = self.typed_of_floats(value)?
+        {
+            return Ok(found);
         }
         match &value.kind {
             Kind::None => Err("`None` has no counterpart in this place".to_owned()),
@@ -68,7 +77,10 @@ impl Translator<'_> {
             }
             Kind::Binary(left, op, right) => self.binary(left, op, right),
             Kind::Call(call) => self.function_of_python(value, call),
-            Kind::Attribute(object, name) => self.attribute(object, name),
+            Kind::Attribute(object, name) => match self.rows_of_frame(value)? {
+                Some(rows) => Ok(Typed::new(rows, Type::Int)),
+                None => self.attribute(object, name),
+            },
             Kind::Index(object, index) => self.index(object, index),
             Kind::Slice(..) => {
                 Err("a range of an index is translated for lists of the cell only".to_owned())
@@ -99,6 +111,11 @@ impl Translator<'_> {
                 | Thing::Dict(_)
                 | Thing::Encodings(_)
                 | Thing::Part(_)
+                | Thing::Epochs(_)
+                | Thing::LabelsOf(_)
+                | Thing::Generator(_)
+                | Thing::Figure
+                | Thing::Draws(..)
                 | Thing::Step(_)),
             ) => {
                 return Err(format!(
@@ -225,11 +242,18 @@ impl Translator<'_> {
                     _ => Err("the type of its value is not known from the cell".to_owned()),
                 }
             }
-            ("max" | "min" | "sum", [of])
-                if !is_own && call.keywords.is_empty() && self.are_floats(of) =>
-            {
-                call.see_all();
-                self.reduced(name, of)
+            ("round", [of, digits]) if !is_own && digits.integer().is_some_and(|it| it >= 0) => {
+                let of = self.typed(of)?;
+                let digits = digits.integer().unwrap_or_default();
+                match of.kind {
+                    Type::Float => {
+                        call.see_all();
+                        let factor = format!("10_f64.powi({digits})");
+                        let rust = format!("({} * {factor}).round() / {factor}", of.operand());
+                        Ok(Typed::sum(rust, Type::Float))
+                    }
+                    _ => Err("the type of its value is not known from the cell".to_owned()),
+                }
             }
             ("str", [of]) if !is_own => {
                 let of = self.typed(of)?;
@@ -311,6 +335,17 @@ impl Translator<'_> {
             match piece {
                 Piece::Text(it) => inside += &text::inside_format(it),
                 Piece::Value(value, spec) => {
+                    if let Some(digits) = spec.as_deref().and_then(percent) {
+                        let typed = self.typed(value)?;
+                        if typed.kind != Type::Float {
+                            return Err(
+                                "the type of its value is not known from the cell".to_owned()
+                            );
+                        }
+                        inside += &format!("{{:.{digits}}}%");
+                        values.push(format!("100.0 * {}", typed.operand()));
+                        continue;
+                    }
                     let spec = match spec {
                         Some(spec) => form(spec)?,
                         None => String::new(),
@@ -337,7 +372,10 @@ impl Translator<'_> {
     /// Whether a value is printed as what it says, not as its parts.
     fn is_shown(&self, value: &Value) -> bool {
         let thing = value.name().and_then(|it| self.things.get(it));
-        matches!(thing, Some(Thing::Text | Thing::Bool))
+        let called = value.call().and_then(|call| call.function.path());
+        let is_matrix = called.is_some_and(|it| it.last() == Some(&"confusion_matrix"));
+        matches!(thing, Some(Thing::Text | Thing::Bool | Thing::Report))
+            || is_matrix
             || value.method("summary").is_some()
             || value
                 .call()
@@ -350,74 +388,4 @@ fn see_format(value: &Value) {
     if let Some((_, call)) = value.method("format") {
         call.see_all();
     }
-}
-
-/// The type of a variable of the notebook.
-fn type_of(kind: &str) -> Type {
-    match kind {
-        "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize" => {
-            Type::Int
-        }
-        "f32" | "f64" => Type::Float,
-        "bool" => Type::Bool,
-        "String" | "&str" | "&'static str" => Type::Text,
-        _ => Type::Unknown,
-    }
-}
-
-/// The type of a value that is written out.
-fn kind_of_literal(rust: &str) -> Type {
-    match rust {
-        "true" | "false" => Type::Bool,
-        text if text.starts_with('"') => Type::Text,
-        number if number.parse::<i64>().is_ok() => Type::Int,
-        number if number.parse::<f64>().is_ok() => Type::Float,
-        _ => Type::Unknown,
-    }
-}
-
-/// A format after the colon: `.4f` is `.4`.
-fn form(spec: &str) -> Result<String, Why> {
-    let spec = spec.trim_start_matches(':');
-    let (rest, kind) = match spec.chars().next_back() {
-        Some(last @ ('f' | 'd' | 'e' | 's')) => (&spec[..spec.len() - 1], last),
-        _ => (spec, ' '),
-    };
-    let is_plain = rest
-        .chars()
-        .all(|it| it.is_ascii_digit() || matches!(it, '.' | '<' | '>' | '^'));
-    if !is_plain {
-        return Err(format!("the format `{spec}` has no counterpart"));
-    }
-    // Without a number Python writes six digits.
-    let digits = if kind == 'f' && !rest.contains('.') {
-        ".6"
-    } else {
-        ""
-    };
-    let kind = if kind == 'e' { "e" } else { "" };
-    Ok(match (rest.is_empty() && digits.is_empty(), kind) {
-        (true, "") => String::new(),
-        _ => format!(":{rest}{digits}{kind}"),
-    })
-}
-
-/// Rows of numbers, which are `f32` in data sets.
-fn rows(values: &[Value]) -> Result<String, Why> {
-    let mut written = Vec::new();
-    for (index, row) in values.iter().enumerate() {
-        let Some(numbers) = row.elements() else {
-            return Err("the rows are of different kinds".to_owned());
-        };
-        let mut parts = Vec::new();
-        for (place, value) in numbers.iter().enumerate() {
-            let Some(number) = value.number() else {
-                return Err("rows are translated when they are numbers".to_owned());
-            };
-            let suffix = if index == 0 && place == 0 { "_f32" } else { "" };
-            parts.push(format!("{number:?}{suffix}"));
-        }
-        written.push(format!("[{}]", parts.join(", ")));
-    }
-    Ok(format!("vec![{}]", written.join(", ")))
 }

@@ -62,17 +62,34 @@ impl Translator<'_> {
         ) {
             return;
         }
-        let mut models = Vec::new();
-        each_value(std::slice::from_ref(statement), &mut |value| {
-            if let Some((object, call)) = value.method("compile")
-                && let Some(name) = object.name()
-            {
-                models.push((name.to_owned(), call.span.start));
+        for (method, is_training) in [("compile", false), ("fit", true)] {
+            let mut models = Vec::new();
+            each_value(std::slice::from_ref(statement), &mut |value| {
+                if let Some((object, call)) = value.method(method)
+                    && let Some(name) = object.name()
+                {
+                    models.push((name.to_owned(), call.span.start));
+                }
+            });
+            for (name, at) in models {
+                let line = self.line(at);
+                match is_training {
+                    true => self.untrained.insert(name, line),
+                    false => self.uncompiled.insert(name, line),
+                };
             }
-        });
-        for (name, at) in models {
-            let line = self.line(at);
-            self.uncompiled.insert(name, line);
+        }
+    }
+
+    /// Refuses what would use a model without a training that the Python text gives it before.
+    pub(crate) fn needs_training(&self, model: &Value) -> Result<(), Why> {
+        self.needs_compile(model)?;
+        let line = model.name().and_then(|name| self.untrained.get(name));
+        match (line, model.name()) {
+            (Some(line), Some(name)) => Err(format!(
+                "it needs the `fit` of `{name}` in line {line}, which is not translated"
+            )),
+            _ => Ok(()),
         }
     }
 

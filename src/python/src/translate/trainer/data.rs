@@ -105,9 +105,22 @@ impl Translator<'_> {
             "datasets.Dataset.from_parquet" => self.file_read("parquet", call),
             "datasets.DatasetDict" => self.dataset_dict(call),
             "datasets.concatenate_datasets" => self.concatenated(call),
-            "datasets.Dataset.from_pandas" => {
-                Err("there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file".to_owned())
-            }
+            "datasets.Dataset.from_pandas" => match call.argument("df", 0) {
+                Some(frame) if self.is_frame(frame) => {
+                    for keyword in call.keywords.iter().filter(|it| it.name != "df") {
+                        call.keyword(&keyword.name);
+                        self.idle(keyword.span, "a data set has the text and the label only");
+                    }
+                    let data = self.pipeline(frame);
+                    data.map(|data| (self.own(&data), Thing::Data(data)))
+                }
+                Some(frame) if frame.name().is_some_and(|it| self.missing(it).is_some()) => {
+                    Err(self.value(frame).err().unwrap_or_default())
+                }
+                _ => Err(
+                    "there is no pandas here; `Dataset::csv(\"….csv\")?` reads a file".to_owned(),
+                ),
+            },
             _ => return None,
         })
     }

@@ -4,7 +4,7 @@ use stratoscope_diagnostics::{CellSpan, arguments};
 
 use super::super::call::Made;
 use super::super::fit::add;
-use super::super::thing::{Pipeline, Thing};
+use super::super::thing::{Pipeline, Predicted, Source, Thing};
 use super::super::{Translator, Why, text};
 use super::compile::{Plan, RunLength};
 use super::parameters::{OF_SENTENCES, parameters_of};
@@ -304,10 +304,13 @@ impl Translator<'_> {
                     .argument("test_dataset", 0)
                     .ok_or("`predict` gets no data")?;
                 let data = self.pipeline(data)?;
-                Ok((
-                    format!("{}.predict(&{})?", trainer.model, data.rust),
-                    Thing::Value,
-                ))
+                let rust = format!("{}.predict(&{})?", trainer.model, data.rust);
+                let predicted = Predicted {
+                    rust: rust.clone(),
+                    made: rust.clone(),
+                    source: Some(Source::Set(data.rust)),
+                };
+                Ok((rust, Thing::Predictions(predicted)))
             }
             "save_model" | "save_pretrained" => {
                 let folder = match call.argument("output_dir", 0) {
