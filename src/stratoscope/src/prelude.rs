@@ -31,7 +31,7 @@ pub use stratoscope_models::{
 // More losses and schedules, training steps by hand, memory plans.
 pub use stratoscope_models::{
     BinaryCrossentropy, CategoricalCrossentropy, Gradients, IntoSchedule, PolynomialDecay,
-    RateCurve, RatePlan, RateRange, auto, bert_warmup, half_precision, memory_plan,
+    Prediction, RateCurve, RatePlan, RateRange, auto, bert_warmup, half_precision, memory_plan,
 };
 
 // Mixed precision, as in `tf.keras.mixed_precision`.

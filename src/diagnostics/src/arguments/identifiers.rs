@@ -164,9 +164,13 @@ pub fn foreign_identifier(
             "binary_crossentropy",
             "two classes with one logit are `binary_crossentropy`, with `num_labels = 1`",
         ),
-        (IdentifierKind::Metric, "f1_score" | "f1score" | "f1_binary") => (
+        (IdentifierKind::Metric, "f1_binary") => (
             "f1",
             "`f1` is the positive class of two; `macro_f1` the mean over classes",
+        ),
+        (IdentifierKind::Metric, "f1_score" | "f1score" | "f1-score") => (
+            "macro_f1",
+            "`macro_f1` is the mean over all classes; `f1` is the positive class of two",
         ),
         (IdentifierKind::Metric, "roc_auc" | "roc_auc_score" | "auroc") => (
             "auc",

@@ -10,6 +10,10 @@ mod fit;
 mod identifiers;
 mod kind;
 mod optimizers;
+mod signatures;
+mod signatures_of_layers;
+mod signatures_of_metrics;
+mod signatures_of_optimizers;
 
 pub use compile::COMPILE;
 pub use elsewhere::{Elsewhere, belongs_elsewhere, explained, translated};
@@ -20,6 +24,7 @@ pub use identifiers::{
 };
 pub use kind::Kind;
 pub use optimizers::{ADAM, ADAMW, LION, OPTIMIZERS, Optimizer, RMSPROP, SGD, optimizer};
+pub use signatures::{Form, Number, Parameter, Signature, To, signature, signatures};
 
 /// One argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]

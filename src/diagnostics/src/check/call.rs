@@ -18,6 +18,7 @@ use stratoscope_render::text;
 
 mod colons;
 mod known;
+mod metrics;
 mod named_data;
 mod names;
 mod operands;
@@ -181,7 +182,8 @@ impl<'a> Checker<'a> {
             if matches!(value, [TokenTree::Ident(word)] if word == "None") {
                 continue;
             }
-            if let Some(diagnostic) = self.wrong_kind(known, argument, value) {
+            let uncalled = self.uncalled_metrics(known, argument, value);
+            if let Some(diagnostic) = uncalled.or_else(|| self.wrong_kind(known, argument, value)) {
                 self.found(vec![index], diagnostic);
                 continue;
             }
@@ -244,7 +246,7 @@ impl<'a> Checker<'a> {
             got: got.to_owned(),
             place: Place::Span(argument.value_span),
             fixes: match arrays {
-                Some(arrays) => vec![kind::of_arrays(&arrays, argument.value_span)],
+                Some(arrays) => vec![self.of_arrays(&arrays, argument)],
                 None => kind::ways_out(&self.parsed.call, known, argument, kind),
             },
             arguments: Vec::new(),
@@ -267,7 +269,7 @@ impl<'a> Checker<'a> {
                 expected: Kind::Dataset.word().to_owned(),
                 got: "two arrays".to_owned(),
                 place: Place::Span(data.span),
-                fixes: vec![kind::of_arrays(&arrays, data.span)],
+                fixes: vec![self.of_a_pair(&arrays, data.span, "")],
                 arguments: Vec::new(),
             }
             .diagnostic();

@@ -133,6 +133,8 @@ pub(super) struct Chain {
     pub span: CellSpan,
     /// After the closing bracket of the constructor.
     pub after: usize,
+    /// The texts of the constructor's operands.
+    pub operands: Vec<String>,
     /// The text of the constructor's first operand: the rate.
     pub rate: String,
     /// Where that stands; nowhere if there is none.

@@ -1,59 +1,12 @@
 //! How Keras makes layers, losses, optimizers and strategies, and how each is made here.
 
-use super::calls::{CallArgument, slice};
+use super::calls::slice;
 use super::plain::{self, Plain};
-use super::readers;
+use super::{readers, signatures};
+use crate::arguments::{Form, Signature};
 use crate::rules::STRATEGIES;
 use crate::{CellSpan, Edit, Fix, Place, arguments};
 use stratoscope_render::text;
-
-/// What a name of the prelude is made by: its operands in their order, then methods.
-struct Builder {
-    name: &'static str,
-    /// `Name::new(…)`, not `Name(…)`.
-    is_new: bool,
-    operands: &'static [&'static str],
-    methods: &'static [&'static str],
-}
-
-const BUILDERS: &[Builder] = &[
-    Builder {
-        name: "Dense",
-        is_new: false,
-        operands: &["units"],
-        methods: &["activation", "input_shape", "seed"],
-    },
-    Builder {
-        name: "Dropout",
-        is_new: false,
-        operands: &["rate"],
-        methods: &["input_shape", "seed"],
-    },
-    Builder {
-        name: "Embedding",
-        is_new: false,
-        operands: &["input_dim", "output_dim"],
-        methods: &["input_shape", "seed"],
-    },
-    Builder {
-        name: "Flatten",
-        is_new: false,
-        operands: &[],
-        methods: &["input_shape"],
-    },
-    Builder {
-        name: "EarlyStopping",
-        is_new: true,
-        operands: &[],
-        methods: &["monitor", "patience", "min_delta", "restore_best_weights"],
-    },
-    Builder {
-        name: "GradualUnfreezing",
-        is_new: true,
-        operands: &[],
-        methods: &["every"],
-    },
-];
 
 /// Functions of the prelude whose operands have no names.
 const FUNCTIONS: [&str; 28] = [
@@ -89,19 +42,21 @@ const FUNCTIONS: [&str; 28] = [
 
 /// Every word that a call of these has.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
-    let builders = BUILDERS.iter().map(|builder| builder.name);
-    let losses = ["Crossentropy", "MeanSquaredError"];
-    builders.chain(FUNCTIONS).chain(losses)
+    let signatures = arguments::signatures().map(|it| it.name);
+    signatures.chain(FUNCTIONS)
 }
 
 /// Whether the name makes one of these, where it stands without `::new`.
 pub(super) fn is_one(name: &str) -> bool {
-    is_loss(name) || arguments::optimizer(name).is_some() || STRATEGIES.contains(&name)
+    let is_called = |it: &Signature| it.form != Form::Function || it.name != it.written;
+    is_loss(name)
+        || arguments::optimizer(name).is_some()
+        || STRATEGIES.contains(&name)
+        || arguments::signature(name).is_some_and(is_called)
 }
 
 fn is_loss(name: &str) -> bool {
-    let is_named_so = name.ends_with("Crossentropy") || name == "MeanSquaredError";
-    is_named_so && arguments::LOSS_TYPES.contains(&name)
+    arguments::LOSS_TYPES.contains(&name)
 }
 
 /// Why a call of Keras's is no call here.
@@ -110,6 +65,12 @@ pub(super) fn reason(name: &str) -> &'static str {
         "a loss is a value, not a call: its settings are fields in braces"
     } else if arguments::optimizer(name).is_some() {
         "an optimizer is created by `::new` with its rate; all other settings are methods"
+    } else if arguments::signature(name).is_some_and(|it| it.name != it.written) {
+        "it has another name here"
+    } else if arguments::signature(name).is_some_and(|it| it.form == Form::New) {
+        "it is created by `::new`; its settings are methods"
+    } else if arguments::signature(name).is_some_and(|it| it.form == Form::NewOrError) {
+        "it is created by `::new`, which can fail"
     } else if STRATEGIES.contains(&name) {
         "a strategy is created by one of its functions, which finds the devices and can fail"
     } else {
@@ -117,130 +78,115 @@ pub(super) fn reason(name: &str) -> &'static str {
     }
 }
 
-/// How the call is written here, as its title, and the edits; `None` where it is right or not known.
-pub(super) fn written(text: &str, plain: &Plain) -> Option<Fix> {
+/// How a call is written here.
+pub(super) struct Built {
+    /// The call as its title, and the edits; without any, the call would mean something else.
+    pub fix: Fix,
+    /// What is said about values without a place.
+    pub notes: Vec<String>,
+}
+
+/// How the call is written here; `None` where it is right or not known.
+pub(super) fn written(text: &str, plain: &Plain) -> Option<Built> {
     let name = plain.name.as_str();
     let is_python = |receiver: CellSpan| {
         let receiver = slice(text, receiver);
         matches!(
             receiver.split('.').next(),
-            Some("tf" | "keras" | "layers" | "optimizers" | "losses")
+            Some(
+                "tf" | "keras"
+                    | "layers"
+                    | "optimizers"
+                    | "losses"
+                    | "metrics"
+                    | "callbacks"
+                    | "schedules"
+            )
         )
     };
     // `Adam::new(…)` of a path is named `new`; a method of that name is somebody else's.
     if plain.receiver.is_some_and(|receiver| !is_python(receiver)) {
         return None;
     }
-    let whole = |written: String, tried: bool| {
+    let whole = |written: &str, tried: bool| {
         let mark = if tried && !plain.is_tried { "?" } else { "" };
-        Some(Fix {
+        Fix {
             kind: crate::FixKind::Change,
-            title: text::excerpt(&written, 76),
+            title: text::excerpt(written, 100),
             edits: vec![Edit {
                 place: Place::Span(plain.span),
                 replacement: format!("{written}{mark}"),
             }],
-        })
+        }
     };
-    if plain.path.is_none() {
-        if is_loss(name) {
-            return whole(loss(plain), false);
-        }
-        if STRATEGIES.contains(&name) {
-            return whole(strategy(plain)?, true);
-        }
-        if let Some(optimizer) = arguments::optimizer(name) {
-            let methods = optimizer.arguments.iter().map(|argument| argument.name);
-            let methods: Vec<&str> = methods.collect();
-            return whole(built(plain, true, &["learning_rate"], &methods), false);
-        }
-        let builder = BUILDERS.iter().find(|builder| builder.name == name);
-        if let Some(builder) = builder
-            && !plain.named.is_empty()
-        {
-            let written = built(plain, builder.is_new, builder.operands, builder.methods);
-            return whole(written, false);
-        }
+    if plain.path.is_none() && STRATEGIES.contains(&name) {
+        return Some(Built {
+            fix: whole(&strategy(plain)?, true),
+            notes: Vec::new(),
+        });
     }
-    let is_early = plain.path.as_deref() == Some("EarlyStopping") && name == "new";
-    if is_early && !plain.named.is_empty() {
-        let builder = BUILDERS
-            .iter()
-            .find(|builder| builder.name == "EarlyStopping")?;
-        let written = built(plain, true, builder.operands, builder.methods);
-        return whole(written.replacen("new::new", "EarlyStopping::new", 1), false);
+    if let Some(signature) = signature_of(plain) {
+        let operands: Vec<&str> = plain.operands.iter().map(|it| it.text.as_str()).collect();
+        let named = plain.named.iter();
+        let named: Vec<(&str, &str)> = named
+            .map(|it| (it.name.as_str(), it.value.as_str()))
+            .collect();
+        let found = signatures::written(signature, &operands, &named);
+        // `Dataset::from_arrays(…)`
+        let path = plain.path.as_deref().filter(|_| name != "new");
+        let call = match path {
+            Some(path) => format!("{path}::{}", found.text),
+            None => found.text,
+        };
+        let mut fix = whole(&call, signature.form == Form::NewOrError);
+        if !found.is_whole {
+            fix.edits.clear();
+        }
+        return Some(Built {
+            fix,
+            notes: found.notes,
+        });
     }
     if let Some(fix) = readers::with_columns(plain).filter(|_| !plain.named.is_empty()) {
-        return Some(fix);
+        return Some(Built {
+            fix,
+            notes: Vec::new(),
+        });
     }
     let is_function = FUNCTIONS.contains(&name) && !plain.named.is_empty();
-    is_function.then(|| plain::without_names(text, plain))
+    is_function.then(|| {
+        let mut fix = plain::without_names(text, plain);
+        if plain.operands.len() + plain.named.len() > 1 {
+            // Their order is not that of the names.
+            fix.edits.clear();
+        }
+        Built {
+            fix,
+            notes: Vec::new(),
+        }
+    })
 }
 
-/// `Dense(10).activation("relu")`.
-fn built(plain: &Plain, is_new: bool, operands: &[&str], methods: &[&str]) -> String {
-    let position = |argument: &CallArgument| {
-        let name = match argument.name.as_str() {
-            "lr" | "rate" if operands == ["learning_rate"] => "learning_rate",
-            name => name,
-        };
-        operands.iter().position(|operand| *operand == name)
+/// The signature of a call that is not written as it should be.
+fn signature_of(plain: &Plain) -> Option<&'static Signature> {
+    let name = plain.name.as_str();
+    let of_path = plain.path.as_deref();
+    let (signature, is_new) = match of_path {
+        Some(path) if name == "new" => (arguments::signature(path)?, true),
+        _ => (arguments::signature(name)?, false),
     };
-    let mut values: Vec<String> = plain.operands.iter().map(|it| it.text.clone()).collect();
-    let mut placed: Vec<(usize, &str)> = plain
-        .named
-        .iter()
-        .filter_map(|argument| Some((position(argument)?, argument.value.as_str())))
-        .collect();
-    placed.sort_by_key(|(position, _)| *position);
-    values.extend(placed.into_iter().map(|(_, value)| value.to_owned()));
-    if values.is_empty() && operands == ["learning_rate"] {
-        values.push("1e-3".to_owned());
-    }
-    let mut written = match is_new {
-        true => format!("{}::new({})", plain.name, values.join(", ")),
-        false => format!("{}({})", plain.name, values.join(", ")),
-    };
-    for argument in &plain.named {
-        let is_flag = matches!(argument.value.as_str(), "True" | "False");
-        let value = match is_flag {
-            true => argument.value.to_lowercase(),
-            false => argument.value.clone(),
-        };
-        if position(argument).is_none() && methods.contains(&argument.name.as_str()) {
-            written += &format!(".{}({value})", argument.name);
+    let (given, takes) = (plain.operands.len(), signature.places.len());
+    let is_right = match (signature.form, is_new) {
+        // The optimizers' own chain is read elsewhere.
+        (_, true) if arguments::optimizer(signature.written).is_some() => true,
+        (Form::New | Form::NewOrError, true) => {
+            plain.named.is_empty() && given <= takes.max(1) && signature.name == signature.written
         }
-    }
-    written
-}
-
-/// `SparseCategoricalCrossentropy { from_logits: true }`.
-fn loss(plain: &Plain) -> String {
-    let name = &plain.name;
-    if name == "MeanSquaredError" {
-        return name.clone();
-    }
-    let value = |wanted: &str| {
-        let argument = plain
-            .named
-            .iter()
-            .find(|argument| argument.name == wanted)?;
-        Some(argument.value.to_lowercase())
+        (_, true) => true,
+        (Form::New | Form::NewOrError | Form::Braces, false) => of_path.is_some(),
+        (Form::Function, false) => plain.named.is_empty() && signature.name == signature.written,
     };
-    let first = plain
-        .operands
-        .first()
-        .map(|operand| operand.text.to_lowercase());
-    let logits = value("from_logits").or(first);
-    let logits = logits.unwrap_or_else(|| "true".to_owned());
-    match value("label_smoothing") {
-        // The categorical loss smooths labels, and takes class numbers as the sparse one does.
-        Some(share) => {
-            let name = name.trim_start_matches("Sparse");
-            format!("{name} {{ from_logits: {logits} }}.label_smoothing({share})")
-        }
-        None => format!("{name} {{ from_logits: {logits} }}"),
-    }
+    (!is_right).then_some(signature)
 }
 
 /// `MirroredStrategy::on([cpu(0), cpu(1)])`; `None` where it is not known which devices are meant.

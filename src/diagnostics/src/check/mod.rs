@@ -39,6 +39,7 @@ mod scan;
 mod scope;
 mod segments;
 mod shell;
+mod signatures;
 mod slips;
 mod strategies;
 pub mod suggest;

@@ -5,7 +5,7 @@
 
 use super::calls::{CallArgument, Chain, Method};
 use super::literal::Literal;
-use super::{literal, suggest, table};
+use super::{literal, signatures, suggest, table};
 use crate::arguments::{self, Interval, OPTIMIZERS};
 use crate::rules::{ConflictingArguments, InvalidArgumentValue, UnknownOptimizerArgument};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
@@ -25,22 +25,20 @@ pub(super) fn check(chain: &Chain) -> Vec<Diagnostic> {
         .iter()
         .map(|argument| argument.name)
         .collect();
-    let at_once = all_named(chain, &known);
+    let at_once = all_at_once(chain);
     let named = chain
         .named
         .iter()
         .take(if at_once.is_some() { 1 } else { usize::MAX });
     let named = named.map(|argument| {
-        unknown(
-            chain,
-            &known,
-            &argument.name,
-            argument.name_span,
-            match &at_once {
-                Some(fix) => vec![fix.clone()],
-                None => in_brackets(chain, &known, argument),
-            },
-        )
+        let fixes = match &at_once {
+            Some((fix, _)) => vec![fix.clone()],
+            None => in_brackets(chain, &known, argument),
+        };
+        let mut found = unknown(chain, &known, &argument.name, argument.name_span, fixes);
+        let notes = at_once.iter().flat_map(|(_, notes)| notes.clone());
+        found.why.extend(notes);
+        found
     });
     let methods = chain.methods.iter().filter(|method| {
         !known.contains(&method.name.as_str()) && !COMMON_METHODS.contains(&method.name.as_str())
@@ -92,38 +90,46 @@ fn unknown(
     .diagnostic()
 }
 
-/// Several named values that are arguments of the optimizer: `Adam::new(learning_rate = 0.01, beta_1 = 0.8)`.
-fn all_named(chain: &Chain, known: &[&str]) -> Option<Fix> {
-    if chain.named.len() < 2 {
+/// Several values of the optimizer in its brackets: `Adam::new(learning_rate = 0.01, beta_1 = 0.8)`. One edit, since those of
+/// several values would overlap; without one if a value has no place.
+fn all_at_once(chain: &Chain) -> Option<(Fix, Vec<String>)> {
+    let signature = arguments::signature(&chain.optimizer)?;
+    let is_known = |it: &CallArgument| signature.parameter(&it.name).is_some();
+    let given = chain.named.len() + chain.operands.len();
+    if chain.named.is_empty() || given < 2 || !chain.named.iter().all(is_known) {
         return None;
     }
-    let mut edits = Vec::new();
-    let (mut rate, mut methods) = (String::new(), String::new());
-    for argument in &chain.named {
-        if is_rate(&argument.name) {
-            let name = CellSpan {
-                start: argument.span.start,
-                end: argument.value_span.start,
-            };
-            rate.clone_from(&argument.value);
-            edits.push(edit(name, ""));
-        } else {
-            let name = known.iter().find(|it| **it == argument.name)?;
-            methods += &format!(".{name}({})", argument.value);
-            edits.push(edit(argument.drop_span, ""));
-        }
-    }
-    let after = CellSpan {
-        start: chain.after,
+    let operands: Vec<&str> = chain.operands.iter().map(String::as_str).collect();
+    let named = chain.named.iter();
+    let named: Vec<(&str, &str)> = named
+        .map(|it| (it.name.as_str(), it.value.as_str()))
+        .collect();
+    let found = signatures::written(signature, &operands, &named);
+    let inside = found.text.split_once("::new(")?.1;
+    let whole = CellSpan {
+        start: chain.inside.start,
         end: chain.after,
     };
-    edits.push(edit(after, &methods));
-    Some(Fix {
-        kind: crate::FixKind::Suggestion,
-        title: format!("did you mean `{}::new({rate}){methods}`?", chain.optimizer),
+    let edits = if found.is_whole {
+        vec![edit(whole, inside)]
+    } else {
+        Vec::new()
+    };
+    let title = if found.is_whole {
+        format!("did you mean `{}`?", found.text)
+    } else {
+        format!("without what has no place in it: `{}`", found.text)
+    };
+    let fix = Fix {
+        kind: if found.is_whole {
+            crate::FixKind::Suggestion
+        } else {
+            crate::FixKind::Change
+        },
+        title,
         edits,
-    })
-    .filter(|_| !rate.is_empty())
+    };
+    Some((fix, found.notes))
 }
 
 /// Ways out for `name = value` inside the constructor's brackets.

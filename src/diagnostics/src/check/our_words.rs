@@ -14,7 +14,7 @@ use crate::arguments::Kind;
 use crate::rules::{
     InvalidScopeSyntax, NamedArgumentInCall, QuestionMarkWithoutResult, UnknownStrategy,
 };
-use crate::{CellSpan, Diagnostic, Edit, Place, Rule};
+use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
 use stratoscope_render::text;
 
 /// An error of rustc's in the words of the notebook; `None`: rustc's are the better ones. Its first label is
@@ -120,7 +120,7 @@ fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
     let fix = match readers::with_columns(call) {
         Some(fix) => fix,
         None if is_method => plain::as_methods(cell.text(), call),
-        None => plain::without_names(cell.text(), call),
+        None => in_the_order_of(cell, call),
     };
     let facts = NamedArgumentInCall {
         callee: call.name.clone(),
@@ -130,6 +130,52 @@ fn named_value(cell: &Syntax, span: CellSpan, context: &CellContext) -> Option<D
         edits: fix.edits,
     };
     Some(facts.diagnostic())
+}
+
+/// The call of a function with its values in the order of its parameters. Of a function that is not in the cell the order is
+/// not known: then several values have no edit.
+fn in_the_order_of(cell: &Syntax, call: &plain::Plain) -> Fix {
+    let mut fix = plain::without_names(cell.text(), call);
+    if call.named.len() < 2 {
+        return fix;
+    }
+    let statements = cell.statements().unwrap_or_default().iter();
+    let mut functions = statements.filter_map(|it| match it {
+        syn::Stmt::Item(syn::Item::Fn(function)) if function.sig.ident == call.name => {
+            Some(&function.sig)
+        }
+        _ => None,
+    });
+    let parameters = functions.next().map(|it| {
+        let names = it.inputs.iter().map(|it| match it {
+            syn::FnArg::Typed(typed) => match &*typed.pat {
+                syn::Pat::Ident(name) => name.ident.to_string(),
+                _ => String::new(),
+            },
+            syn::FnArg::Receiver(_) => String::new(),
+        });
+        names.collect::<Vec<String>>()
+    });
+    let in_order = parameters.and_then(|names| {
+        let operands = call.operands.iter().map(|it| Some(it.text.clone()));
+        let rest = names.iter().skip(call.operands.len()).map(|name| {
+            let value = call.named.iter().find(|it| it.name == *name)?;
+            Some(value.value.clone())
+        });
+        let values: Option<Vec<String>> = operands.chain(rest).collect();
+        values.filter(|it| it.len() == call.operands.len() + call.named.len())
+    });
+    let Some(values) = in_order else {
+        fix.edits.clear();
+        return fix;
+    };
+    let values = values.join(", ");
+    fix.title = text::excerpt(&format!("{}({values})", call.name), 76);
+    fix.edits = vec![Edit {
+        place: Place::Span(call.inside),
+        replacement: values,
+    }];
+    fix
 }
 
 /// SC0126 and SC0128: methods that Keras's models and strategies have.
@@ -309,6 +355,18 @@ mod tests {
         assert_eq!(found.code, "SC0125");
         let fixed = apply(text, &found.fixes[0]).expect("an edit");
         assert_eq!(fixed, "area(2.0, 3.0);");
+        let text = "area(height = 3.0, width = 2.0);";
+        let found = finding(text, "E0425", "cannot find value `height`", "height").expect("ours");
+        assert_eq!(apply(text, &found.fixes[0]), None);
+        let text = "fn area(width: f64, height: f64) -> f64 { width * height }\narea(height = 3.0, width = 2.0);";
+        let found = finding(text, "E0425", "cannot find value `height`", "height = ");
+        assert!(found.is_none());
+        let start = text.rfind("height").expect("stands there");
+        let error = Diagnostic::new("E0425", Severity::Error, "cannot find value `height`")
+            .label(Place::span(start, start + "height".len()), "");
+        let found = in_our_words(text, &error, &CellContext::default()).expect("ours");
+        let fixed = apply(text, &found.fixes[0]).expect("an edit");
+        assert!(fixed.ends_with("area(2.0, 3.0);"), "{fixed}");
     }
 
     #[test]
@@ -376,7 +434,8 @@ mod tests {
         ] {
             let message = format!("the `?` operator can only be used {around}");
             let found = finding(text, "E0277", &message, "?");
-            assert_eq!(found.is_some(), expected, "{message}");
+            let is_blamed = found.is_some_and(|it| it.code == "SC1014");
+            assert_eq!(is_blamed, expected, "{message}");
         }
     }
 

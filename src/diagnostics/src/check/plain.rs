@@ -5,8 +5,9 @@
 use proc_macro2::{Delimiter, TokenTree};
 
 use super::calls::{CallArgument, Found, Operand, inside_of, slice, span_of};
+use super::constructors::{self, Built};
 use super::segments::{self, Parts};
-use super::{constructors, habits, kind, suggest};
+use super::{habits, kind, suggest};
 use crate::rules::{EmptyDataset, KerasCallSyntax, NamedArgumentInCall};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule, arguments};
 use stratoscope_render::text;
@@ -45,10 +46,11 @@ pub(super) fn read(text: &str, trees: &[TokenTree], index: usize) -> Option<Plai
     } = segments::read(text, group, &|_| false);
     let is_ours = arguments::call(&name).is_some() || matches!(name.as_str(), "scope" | "print");
     let is_of_nothing = matches!(name.as_str(), "predict" | "embed") && is_nothing(&operands);
-    if named.is_empty() && !is_ours && !is_of_nothing && !constructors::is_one(&name) {
+    let (receiver, path, start) = before(trees, index);
+    let is_new = name == "new" && path.as_deref().is_some_and(constructors::is_one);
+    if named.is_empty() && !is_ours && !is_of_nothing && !is_new && !constructors::is_one(&name) {
         return None;
     }
-    let (receiver, path, start) = before(trees, index);
     let span = CellSpan {
         start: start.map_or(span_of(ident.span()).start, |tree| {
             span_of(tree.span()).start
@@ -159,27 +161,35 @@ pub(super) fn check(plain: &Plain, found: &Found) -> Option<Diagnostic> {
         let place = Place::Span(plain.operands.first()?.span);
         return Some(facts.diagnostic().label(place, "no example"));
     }
-    if let Some(fix) = constructors::written(&found.text, plain) {
-        let facts = KerasCallSyntax {
-            given: shortened(&found.text, plain.span),
-            written: fix.title.clone(),
-            place: Place::Span(plain.name_span),
-            reason: constructors::reason(name).to_owned(),
-            edits: fix.edits,
-        };
-        return Some(match plain.named.first() {
-            Some(argument) => NamedArgumentInCall {
-                callee: name.to_owned(),
-                argument: argument.name.clone(),
-                place: Place::Span(argument.span),
-                written: facts.written,
-                edits: facts.edits,
-            }
-            .diagnostic(),
-            None => facts.diagnostic(),
-        });
+    let path = plain.path.as_ref();
+    if path.is_some_and(|it| found.defined.items.contains(it)) {
+        return None;
     }
-    None
+    let Built { fix, notes } = constructors::written(&found.text, plain)?;
+    let facts = KerasCallSyntax {
+        given: shortened(&found.text, plain.span),
+        written: fix.title.clone(),
+        place: Place::Span(plain.name_span),
+        reason: constructors::reason(path.filter(|_| name == "new").map_or(name, String::as_str))
+            .to_owned(),
+        edits: fix.edits,
+    };
+    let mut diagnostic = match plain.named.first() {
+        Some(argument) => NamedArgumentInCall {
+            callee: path
+                .filter(|_| name == "new")
+                .unwrap_or(&plain.name)
+                .clone(),
+            argument: argument.name.clone(),
+            place: Place::Span(argument.span),
+            written: facts.written,
+            edits: facts.edits,
+        }
+        .diagnostic(),
+        None => facts.diagnostic(),
+    };
+    diagnostic.why.extend(notes);
+    Some(diagnostic)
 }
 
 /// The values of a call's named arguments in their order, for a function whose operands have no names.

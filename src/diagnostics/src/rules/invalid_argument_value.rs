@@ -132,7 +132,9 @@ impl Rule for InvalidArgumentValue {
             None => diagnostic,
         };
         match self.argument.as_str() {
-            case @ ("steps_per_execution" | "batch_size") => {
+            case @ "steps_per_execution" => diagnostic.tensorflow(Quote::case("SC0103", case)),
+            // What is quoted is about 0.
+            case @ "batch_size" if self.given.parse::<i64>().is_ok_and(|it| it <= 0) => {
                 diagnostic.tensorflow(Quote::case("SC0103", case))
             }
             case @ "learning_rate" if self.given.trim_start().starts_with('-') => {

@@ -39,9 +39,14 @@ impl Rule for KerasCallSyntax {
         ))
         .label(self.place.clone(), "as in Keras")
         .why(self.reason.clone());
+        let verb = if self.edits.is_empty() {
+            "without what has no place in it:"
+        } else {
+            "write"
+        };
         diagnostic.fixes.push(Fix {
             kind: crate::FixKind::Change,
-            title: format!("write `{}`", self.written),
+            title: format!("{verb} `{}`", self.written),
             edits: self.edits.clone(),
         });
         diagnostic

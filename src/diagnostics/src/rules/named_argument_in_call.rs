@@ -40,9 +40,14 @@ impl Rule for NamedArgumentInCall {
         .why(
             "only the macros `compile!`, `fit!` and `evaluate!` have named arguments; functions take values in order, and settings are methods or fields",
         );
+        let verb = if self.edits.is_empty() {
+            "with each value at its own place:"
+        } else {
+            "write"
+        };
         diagnostic.fixes.push(Fix {
             kind: crate::FixKind::Change,
-            title: format!("write `{}`", self.written),
+            title: format!("{verb} `{}`", self.written),
             edits: self.edits.clone(),
         });
         diagnostic

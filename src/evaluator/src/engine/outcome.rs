@@ -155,10 +155,12 @@ impl Engine {
                 }
             }
         }
-        let shown = without_consequences(said).into_iter().map(|it| match it {
-            Said::Card(ours) => show::diagnostic(ours, None, current),
-            Said::Text(found) => found,
-        });
+        let shown = without_consequences(said, code)
+            .into_iter()
+            .map(|it| match it {
+                Said::Card(ours) => show::diagnostic(ours, None, current),
+                Said::Text(found) => found,
+            });
         let shown: Vec<Diagnostic> = shown.collect();
         show::error_of(&shown, code, number)
     }

@@ -1,8 +1,10 @@
 //! Variables of the cell and the notebook that a call may mean: its model, the data sets it trains on, those it does not.
 
+use super::super::calls::CallArgument;
 use super::super::kind;
 use super::Checker;
 use crate::arguments::Kind;
+use crate::{CellSpan, Edit, Fix, FixKind, Place};
 
 /// Names of data sets that are not trained on.
 const HELD_OUT: [&str; 11] = [
@@ -20,6 +22,65 @@ const HELD_OUT: [&str; 11] = [
 ];
 
 impl Checker<'_> {
+    /// Whether a name is a data set of the cell or the notebook.
+    pub(super) fn is_data(&self, name: &str) -> bool {
+        let bound = self.cell.bound.get(name).copied().flatten();
+        let known = self.context.variables.get(name);
+        bound.or_else(|| known.and_then(|it| kind::of_type(it))) == Some(Kind::Dataset)
+    }
+
+    /// The way out for two arrays in place of a data set of an argument.
+    pub(super) fn of_arrays(&self, pair: &[String; 2], argument: &CallArgument) -> Fix {
+        self.of_a_pair(pair, argument.value_span, &format!("{} = ", argument.name))
+    }
+
+    /// The way out for `(x, y)`: the data set that both are of, or a new one.
+    pub(super) fn of_a_pair(&self, pair: &[String; 2], place: CellSpan, name: &str) -> Fix {
+        let [x, y] = pair;
+        let of_both = self.of_one_set(x, y);
+        let data = x
+            .trim_start_matches('&')
+            .trim_end_matches(".clone()")
+            .trim();
+        let is_data = self.is_data(data);
+        let replacement = match of_both {
+            Some(data) => data,
+            None if is_data => data.to_owned(),
+            None => return kind::of_arrays(pair, place),
+        };
+        // What stands second may be other labels.
+        let is_same = !is_data
+            || y.trim_start_matches('&')
+                .trim_end_matches(".clone()")
+                .trim()
+                == data;
+        let title = if is_same {
+            format!("write `{name}{replacement}`: a data set has its labels")
+        } else {
+            format!("a data set has its labels: `{name}{replacement}`")
+        };
+        let edits = vec![Edit {
+            place: Place::Span(place),
+            replacement,
+        }];
+        Fix {
+            kind: FixKind::Change,
+            title,
+            edits: if is_same { edits } else { Vec::new() },
+        }
+    }
+
+    /// Whether it is open which of several data sets a network of layers takes: it may be one of texts.
+    pub(super) fn may_be_of_texts(&self, model: &str) -> bool {
+        let of_type = self
+            .context
+            .variables
+            .get(model.trim_start_matches('&').trim());
+        let variables = self.context.variables.values();
+        let data = variables.filter(|it| kind::of_type(it) == Some(Kind::Dataset));
+        of_type.is_some_and(|it| it.contains("Layers")) && data.count() > 1
+    }
+
     /// The notebook's data set that is not trained on, by its name.
     pub(super) fn held_out(&self) -> Option<String> {
         let is_data = |name: &&&str| {

@@ -8,6 +8,7 @@ use super::super::kind;
 use super::super::literal::{self, Literal};
 use super::super::segments::Slip;
 use super::Checker;
+use super::named_data::is_named_data;
 use crate::arguments::{self, IdentifierKind, Kind};
 use crate::rules::{ArgumentNotNamed, MissingComma, Unnamed, WrongOperands};
 use crate::{CellSpan, Diagnostic, Edit, Fix, Place, Rule};
@@ -183,10 +184,12 @@ impl Checker<'_> {
         let Some(model) = call.operands.last() else {
             return;
         };
+        let named = call.arguments.iter().find(|it| is_named_data(&it.name));
+        let place = named.map_or(call.name_span, |it| it.name_span);
         let (message, label, fix) = match self.named_data() {
             Some(fix) => (
                 "takes the dataset as its second operand, without a name",
-                "no operand for the data",
+                "the data has no name",
                 fix,
             ),
             None => {
@@ -195,10 +198,20 @@ impl Checker<'_> {
                 let data = data
                     .or_else(|| self.a_dataset())
                     .unwrap_or_else(|| "train".to_owned());
+                let edits = vec![insert(model.span.end, format!(", {data}"))];
+                let is_bound = self.cell.bound.contains_key(&data);
+                let is_open = !is_bound && self.may_be_of_texts(&model.text);
                 let fix = Fix {
                     kind: crate::FixKind::Change,
-                    title: format!("write `{}!({}, {data}, …)`", call.name, model.text),
-                    edits: vec![insert(model.span.end, format!(", {data}"))],
+                    title: if is_open {
+                        format!(
+                            "write the data that the model fits as its second operand, such as `{}!({}, {data})?`",
+                            call.name, model.text
+                        )
+                    } else {
+                        format!("write `{}!({}, {data}, …)`", call.name, model.text)
+                    },
+                    edits: if is_open { Vec::new() } else { edits },
                 };
                 (
                     "needs the dataset as its second operand",
@@ -209,7 +222,7 @@ impl Checker<'_> {
         };
         let facts = WrongOperands {
             message: format!("`{}!` {message}", call.name),
-            place: Place::Span(call.name_span),
+            place: Place::Span(place),
             label: label.to_owned(),
             fix,
             arguments: Vec::new(),
@@ -243,7 +256,11 @@ impl Checker<'_> {
         let [model, features, ..] = call.operands.as_slice() else {
             return;
         };
-        let pair = match self.of_one_set(&features.text, &labels.text) {
+        let owner = features.text.trim_start_matches('&').trim();
+        let is_same = labels.text.trim_start_matches('&').trim() == owner;
+        let of_one = self.of_one_set(&features.text, &labels.text);
+        let of_one = of_one.or_else(|| (is_same && self.is_data(owner)).then(|| owner.to_owned()));
+        let pair = match of_one {
             Some(data) => data,
             None => self.pair_of(features, labels),
         };
@@ -282,7 +299,7 @@ impl Checker<'_> {
     }
 
     /// `train.texts` and `train.labels`: both are in the data set already.
-    fn of_one_set(&self, features: &str, labels: &str) -> Option<String> {
+    pub(super) fn of_one_set(&self, features: &str, labels: &str) -> Option<String> {
         let owner = |text: &str| {
             let text = text.trim_start_matches('&').trim();
             let (name, _) = text.split_at(text.find(['.', '['])?);

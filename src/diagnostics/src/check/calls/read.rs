@@ -67,6 +67,8 @@ pub(in crate::check) fn read_chain(
     let after = span_of(group.span()).end;
     let start = span_of(ident.span()).start;
     let end = methods.last().map_or(after, |method| method.span.end);
+    let values = operands.iter().map(|(operand, _)| operand.text.clone());
+    let values = values.collect();
     let rate = operands.into_iter().next().map(|(rate, _)| rate);
     let rate_span = rate.as_ref().map(|operand| operand.span);
     let rate = rate.map(|operand| operand.text);
@@ -75,6 +77,7 @@ pub(in crate::check) fn read_chain(
         inside: inside_of(group),
         span: CellSpan { start, end },
         after,
+        operands: values,
         rate: rate.unwrap_or_default(),
         rate_span,
         named: named.into_iter().map(|(argument, _)| argument).collect(),

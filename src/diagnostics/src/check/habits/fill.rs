@@ -19,7 +19,7 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// A template with its places filled: `{it}` the receiver, `{0}` the first value in the brackets, `{..}` all of them,
-    /// `{index}`, `{second}` the index behind it, `{key}` a text that is the index, `{range}` a range that is it, with both ends, `{op}` an operator, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
+    /// `{index}`, `{second}` the index behind it, `{key}` a text that is the index, `{max_length}` the value of that name, `{range}` a range that is it, with both ends, `{op}` an operator, `{value}` what is assigned, `{next}` the first value in the brackets of what follows its dot, `{name}`, `{elements}` the type of elements, `{print}` the values as one
     /// `println!`. `None` where the usage does not have the part.
     pub fn fill(&self, template: &str) -> Option<String> {
         let mut filled = String::new();
@@ -73,12 +73,22 @@ impl Parts<'_> {
                 call.or(next.index.as_ref().map(|(value, _)| value))?
                     .clone()
             }
-            ".." => return Some(values?.join(", ")),
+            ".." => {
+                let keys = usage.keys.iter();
+                let keys = keys.map(|(key, value)| format!("{key} = {value}"));
+                let all: Vec<String> = values?.iter().cloned().chain(keys).collect();
+                return Some(all.join(", "));
+            }
             "print" => return printed(values?),
-            "predictions" => values?.get(self.predictions)?.clone(),
+            "predictions" => predicted(values?.get(self.predictions)?).to_owned(),
+            "folder" => folder(values?.first()?),
+            "part" => return Some(self.usage.encoder.to_owned()),
             "data" => data_set(values?.get(1 - self.predictions)?).to_owned(),
             "elements" => return self.elements.clone(),
-            _ => values?.get(name.parse::<usize>().ok()?)?.clone(),
+            _ => match name.parse::<usize>() {
+                Ok(index) => values?.get(index)?.clone(),
+                Err(_) => self.key(name)?.to_owned(),
+            },
         };
         // Before a dot a value stands without its `&`, and in brackets if it is more than a name.
         let is_followed = after.starts_with('.') && !after.starts_with("..");
@@ -87,6 +97,14 @@ impl Parts<'_> {
 }
 
 impl Parts<'_> {
+    /// The value of a name in the brackets, or in those of what follows the dot.
+    fn key(&self, name: &str) -> Option<&str> {
+        let next = self.usage.next.iter().flat_map(|it| &it.keys);
+        let mut keys = self.usage.keys.iter().chain(next);
+        let (_, value) = keys.find(|(key, _)| key == name)?;
+        Some(value)
+    }
+
     /// The range in square brackets, with both of its ends.
     fn range(&self) -> Option<String> {
         let (range, _) = self.usage.index.as_ref()?;
@@ -116,6 +134,8 @@ fn is_place(name: &str) -> bool {
             | "elements"
             | "predictions"
             | "data"
+            | "folder"
+            | "part"
     ) || name.parse::<usize>().is_ok()
 }
 
@@ -149,6 +169,8 @@ fn is_simple(part: &str) -> bool {
 pub(super) fn data_set(value: &str) -> &str {
     let value = value.trim_start_matches('&').trim();
     let columns = [
+        ".labels()",
+        ".label()",
         ".labels",
         ".label",
         ".targets",
@@ -160,6 +182,45 @@ pub(super) fn data_set(value: &str) -> &str {
         .iter()
         .find_map(|it| value.strip_suffix(it))
         .unwrap_or(value)
+}
+
+/// The predictions that classes are taken from: `preds` of `preds.labels()`, `&preds.classes()`, `preds.argmax(1)`.
+pub(super) fn predicted(value: &str) -> &str {
+    let value = value.trim_start_matches('&').trim();
+    let ends = [
+        ".labels()",
+        ".labels",
+        ".classes()",
+        ".classes",
+        ".argmax()",
+        ".argmax(1)",
+        ".argmax(-1)",
+        ".class",
+        ".label",
+        "[\"label\"]",
+    ];
+    let end = ends.iter().find_map(|it| value.strip_suffix(it));
+    let mapped = || value.split_once(".iter().map(").map(|(it, _)| it);
+    end.or_else(mapped).unwrap_or(value)
+}
+
+/// The name of a folder for that of a file with weights: `"net"` for `"net.weights.h5"`.
+fn folder(value: &str) -> String {
+    let ends = [
+        ".weights.h5\"",
+        ".h5\"",
+        ".keras\"",
+        ".hdf5\"",
+        ".ckpt\"",
+        ".pt\"",
+        ".pth\"",
+        ".bin\"",
+    ];
+    let name = ends.iter().find_map(|it| value.strip_suffix(it));
+    match name {
+        Some(name) if name.starts_with('"') && name.len() > 1 => format!("{name}\""),
+        _ => value.to_owned(),
+    }
 }
 
 /// `println!("n is {:?}", n)` for the values `"n is", n`.

@@ -11,6 +11,7 @@
 mod accuracy;
 mod by_type;
 mod fill;
+mod keys;
 mod loops;
 mod modules;
 mod of_data;
@@ -87,6 +88,12 @@ pub(super) fn answer(
         None if found.code == "E0618" => Usage::at(cell, span, false)?.of_called_value(),
         None => Usage::at(cell, span, subject == Subject::Module)?,
     };
+    let known = of_type.clone();
+    let known = known.or_else(|| type_of_receiver(cell, &usage, context));
+    let usage = Usage {
+        encoder: first_part(known.as_deref()),
+        ..usage
+    };
     let compared = operators::with_predictions(cell, &usage, context);
     if let Some((usage, form, written, reason)) = compared {
         let parts = Parts {
@@ -124,16 +131,30 @@ pub(super) fn answer(
         return None;
     }
     // What is no name would be computed twice.
-    let pairs = || operators::of_pairs(cell, span).filter(|_| habit.1 == "&{it}.examples");
+    let pairs = || operators::of_pairs(cell, span).filter(|_| habit.1 == "{it}.iter()");
     let template = if is_loop { pairs() } else { None };
     let template = template.unwrap_or(habit.1);
     let is_twice = template.matches("{it}").count() > 1 && is_computed(text, &usage);
     let written = if is_twice {
-        format!("{{ let it = {{it}}; {} }}", template.replace("{it}", "it"))
+        let whole = template.replace("{it}", "it");
+        match receiver_as_macro(text, &usage) {
+            Some(called) => format!("{{ let it = {called}; {whole} }}"),
+            None => format!("{{ let it = {{it}}; {whole} }}"),
+        }
     } else {
         template.to_owned()
     };
     Some(finding(&parts, &form, &written, habit.2, Some(context)))
+}
+
+/// The beginning of the names of the variables of a model's first part.
+fn first_part(of_type: Option<&str>) -> &'static str {
+    match of_type {
+        Some(it) if it.contains("Bert") || it.contains("Classification") => "bert",
+        Some(it) if it.starts_with("stratoscope") && it.contains("<Layers>") => "dense",
+        Some(it) if it.contains("ModelOf<") => "bert",
+        _ => "dense",
+    }
 }
 
 /// Whether the receiver is more than a name or a field.
@@ -142,14 +163,27 @@ fn is_computed(text: &str, usage: &Usage) -> bool {
     receiver.is_some_and(|it| it.contains(['(', '!', '?']))
 }
 
+/// `evaluate!(net, rows)?` for the receiver `net.evaluate(&rows)?`.
+fn receiver_as_macro(text: &str, usage: &Usage) -> Option<String> {
+    let span = usage.receiver?;
+    let called = text.get(span.start..span.end)?.trim_end_matches('?');
+    let (model, rest) = called.split_once(".evaluate(")?;
+    let data = rest.strip_suffix(')')?.trim_start_matches('&');
+    let is_name = |it: &str| it.chars().all(|it| it.is_alphanumeric() || it == '_');
+    (is_name(model) && is_name(data)).then(|| format!("evaluate!({model}, {data})?"))
+}
+
 /// SC0130 for a call of `print`, which the text shows: rustc knows a macro of that name.
 pub(super) fn printed(text: &str, call: &Plain) -> Diagnostic {
     let values = call.operands.iter().map(|it| it.text.clone());
-    let named = call.named.iter().map(|it| it.value.clone());
+    let named = call.named.iter();
     let usage = Usage {
         name: call.name.clone(),
         named: call.name_span,
-        call: Some((values.chain(named).collect(), call.span.end)),
+        call: Some((values.collect(), call.span.end)),
+        keys: named
+            .map(|it| (it.name.clone(), it.value.clone()))
+            .collect(),
         ..Usage::default()
     };
     let parts = Parts {
@@ -311,6 +345,7 @@ fn also_needed(cell: &Syntax, usage: &Usage, edit: &Edit, parts: &Parts<'_>) -> 
     };
     let is_within = |other: &Edit| matches!(other.place, Place::Span(it) if it.end < span.start || span.end < it.start);
     let list = slips::list_around(cell, span).filter(is_within);
+    let list = list.or_else(|| slips::filtered(cell, span, &edit.replacement));
     let receiver = usage
         .receiver
         .and_then(|it| parts.text.get(it.start..it.end));
@@ -343,7 +378,11 @@ fn finding(
     context: Option<&CellContext>,
 ) -> Diagnostic {
     let usage = parts.usage;
-    let is_advice = template.starts_with(['~', '%', '!']) || template.contains('…');
+    let (left, is_changed) = keys::left(parts, template, form.end);
+    let is_open = template.contains("{predictions}")
+        && !context.is_some_and(|it| receivers::are_compared(parts, it));
+    let is_advice =
+        template.starts_with(['~', '%', '!']) || template.contains('…') || is_changed || is_open;
     let template = template.trim_start_matches('~');
     let filled = parts.fill(template).filter(|it| !it.is_empty());
     let start = usage.named.start;
@@ -377,11 +416,15 @@ fn finding(
         }
         _ => Vec::new(),
     };
+    let reason = parts.fill(reason).unwrap_or_else(|| reason.to_owned());
     let facts = NameOfAnotherLibrary {
         given,
         written: filled.map(|it| text::excerpt(&it, 100)),
         place: Place::span(start, form.end),
-        reason: parts.fill(reason).unwrap_or_else(|| reason.to_owned()),
+        reason: match left {
+            Some(left) => format!("{reason}; {left}"),
+            None => reason,
+        },
         edits,
         label: label_of(usage, template),
     };

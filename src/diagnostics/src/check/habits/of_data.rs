@@ -33,6 +33,26 @@ pub(super) const DATASET: &[Habit] = &[
         "a data set has no batches: `fit!`, `evaluate!` and `start!` take `batch_size`",
     ),
     Habit(
+        "shuffle(seed = _) | shuffle(_, seed = _) | shuffle(buffer_size = _, seed = _)",
+        "{it}.shuffled({seed})",
+        "`shuffled` takes the seed of the order; `fit!` shuffles the examples of each epoch by itself",
+    ),
+    Habit(
+        "sample(frac = _, random_state = _)",
+        "{it}.shuffled({random_state}).take(({it}.len() as f64 * {frac}) as usize)",
+        "the first ones in a random order that the seed fixes",
+    ),
+    Habit(
+        "sample(_, random_state = _)",
+        "{it}.shuffled({random_state}).take({0})",
+        "the first ones in a random order that the seed fixes",
+    ),
+    Habit(
+        "train_test_split(_, stratify_by_column = _) | train_test_split(_, stratify = _)",
+        "{it}.stratified_split({0}, 0)?",
+        "`stratified_split` keeps the shares of the classes; its second value is the seed",
+    ),
+    Habit(
         "shuffle(..) | shuffle()",
         "{it}.shuffled(0)",
         "`shuffled` takes the seed of the order; `fit!` shuffles the examples of each epoch by itself",
@@ -73,9 +93,14 @@ pub(super) const DATASET: &[Habit] = &[
         "a data set is one part; `split` returns two, the second with the last share of the examples",
     ),
     Habit(
-        "shape | shape() | features.shape | features.shape() | x.shape | X.shape",
+        "shape | shape() | features.shape | features.shape() | x.shape | X.shape | x.shape() | X.shape()",
         "[{it}.len(), {it}.num_features()]",
         "the number of examples and the number of columns",
+    ),
+    Habit(
+        "y.shape | y.shape() | labels.shape | labels.shape() | y.len() | labels.len() | targets.shape | x.len() | X.len() | texts.len()",
+        "{it}.len()",
+        "the number of examples",
     ),
     Habit(
         "describe() | info() | describe(..) | summary() | show() | print()",
@@ -87,6 +112,31 @@ pub(super) const DATASET: &[Habit] = &[
            | y.value_counts() | [\"label\"].value_counts() | [\"labels\"].value_counts()",
         "{it}.class_counts()",
         "the number of examples of each class",
+    ),
+    Habit(
+        "[\"text\"][..].to_vec() | [\"text\"][..].tolist() | [\"text\"][..] | [\"sentence\"][..] | [\"review\"][..]",
+        "{it}.examples[{second}].iter().map(|example| example.text.clone()).collect::<Vec<_>>()",
+        "each of `examples` has its text",
+    ),
+    Habit(
+        "[\"label\"][..].to_vec() | [\"label\"][..].tolist() | [\"label\"][..] | [\"labels\"][..] | [\"target\"][..]",
+        "{it}.examples[{second}].iter().map(|example| example.class()).collect::<Vec<_>>()",
+        "each of `examples` has its label",
+    ),
+    Habit(
+        "text[..].to_vec() | texts[..].to_vec() | text[..] | texts[..] | sentences[..]",
+        "{it}.examples[{index}].iter().map(|example| example.text.clone()).collect::<Vec<_>>()",
+        "each of `examples` has its text",
+    ),
+    Habit(
+        "labels[..].to_vec() | y[..].to_vec() | labels[..] | label[..] | y[..] | targets[..]",
+        "{it}.examples[{index}].iter().map(|example| example.class()).collect::<Vec<_>>()",
+        "each of `examples` has its label",
+    ),
+    Habit(
+        "features[..].to_vec() | x[..].to_vec() | features[..] | x[..] | X[..]",
+        "{it}.examples[{index}].iter().map(|example| example.features.to_vec()).collect::<Vec<_>>()",
+        "each of `examples` has its numbers, `features`",
     ),
     Habit(
         "[\"text\"][_] | [\"sentence\"][_] | [\"review\"][_]",
@@ -135,7 +185,7 @@ pub(super) const DATASET: &[Habit] = &[
     ),
     Habit(
         "columns | column_names | keys() | dtypes | feature_names | columns.tolist() | columns.to_list()",
-        "{it}.num_features()",
+        "~{it}.head(3)",
         "a data set has no columns with names: it has texts or numbers, and labels; `num_features()` counts the columns of numbers",
     ),
     Habit(
@@ -218,6 +268,16 @@ pub(super) const DATASET: &[Habit] = &[
         "apply(_) | transform(_)",
         "{it}.map({0})",
         "`map` makes a changed data set",
+    ),
+    Habit(
+        "head() | to_pandas().head() | to_df().head()",
+        "{it}.head(5)",
+        "`head` takes the number of rows, which is 5 in pandas",
+    ),
+    Habit(
+        "to_pandas().head(_) | to_df().head(_)",
+        "{it}.head({next})",
+        "there are no data frames: the data set itself has `head`",
     ),
     Habit(
         "to_pandas() | to_df() | to_dataframe() | to_polars() | as_dataframe()",

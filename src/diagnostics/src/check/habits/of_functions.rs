@@ -181,6 +181,11 @@ pub(super) const FUNCTION: &[Habit] = &[
         "there is no global seed: `fit!` takes `seed`, layers have `.seed(1)`, and a run is repeated bit for bit",
     ),
     Habit(
+        "train_test_split(_, _, _)",
+        "{0}.shuffled({2}).split({1})?",
+        "`shuffled` takes the seed of the order, and `split` returns two data sets, the second with the last share of the examples",
+    ),
+    Habit(
         "train_test_split(_, _)",
         "{0}.split({1})?",
         "`split` returns two data sets, the second with the last share of the examples",
@@ -194,6 +199,11 @@ pub(super) const FUNCTION: &[Habit] = &[
         "time() | now() | perf_counter()",
         "std::time::Instant::now()",
         "`start.elapsed()` is the time since then",
+    ),
+    Habit(
+        "classification_report(_, _) | precision_score(_, _) | recall_score(_, _) | precision_recall_fscore_support(_, _)",
+        "{predictions}.assess(&{data})?.classes()",
+        "an assessment compares predictions with their data: `classes()` has precision, recall and F1 of each class",
     ),
     Habit(
         "accuracy_score(..) | f1_score(..) | classification_report(..) | roc_auc_score(..) | precision_score(..) | mean_squared_error(..)",
@@ -318,8 +328,9 @@ pub(super) const FUNCTION: &[Habit] = &[
     ),
     Habit(
         "LearningRateScheduler(..) | ReduceLROnPlateau(..)",
-        "~AdamW::new(warmup_linear(5e-5, 0.1))",
-        "the schedule is the rate of the optimizer",
+        "~Adam::new(CosineDecay::new(0.01, 100))",
+        "no callback changes the rate: a schedule is the optimizer's rate, and in a run of `start!` `run.set_learning_rate(scale(0.5))?` \
+           changes it between two steps",
     ),
     Habit(
         "EarlyStopping(_)",

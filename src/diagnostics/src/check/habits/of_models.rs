@@ -49,6 +49,12 @@ pub(super) const MODEL: &[Habit] = &[
         "`what_if` asks a run that `start!` began; a model predicts texts under a change",
     ),
     Habit(
+        "tokenizer.encode(_, max_length = _) | tokenizer(_, max_length = _)",
+        "{ let mut ids = {it}.tokenizer().ids({next})?; ids.truncate({max_length}); ids }",
+        "`ids` returns the ids of the whole text, and `truncate` cuts them; `fit!` and `predict` cut and pad texts themselves, with \
+           `max_length` of `fit!`",
+    ),
+    Habit(
         "tokenizer.encode(_) | tokenizer.encode(..) | tokenizer(\"\")",
         "{it}.tokenizer().ids({next})?",
         "a model has its tokenizer, and `ids` returns the ids of a text; `fit!` and `predict` take texts and encode them",
@@ -94,13 +100,24 @@ pub(super) const MODEL: &[Habit] = &[
         "`freeze` and `unfreeze` take the beginning of the names of variables; `summary()` lists them",
     ),
     Habit(
+        "get_weights()[_].shape() | get_weights()[_].shape | weights[_].shape() | weights[_].shape",
+        "{it}.variables()[{index}].1.shape().to_vec()",
+        "a variable is a pair, its name and its values: `.0` and `.1`",
+    ),
+    Habit(
+        "layers() | get_layers()",
+        "~{it}.variables()",
+        "the layers of a model are not listed one by one: `summary()` shows them, and `variables()` has their weights as pairs, \
+           with the name and the values of each",
+    ),
+    Habit(
         "get_weights() | weights() | state_dict() | layers[_].get_weights() | layers[_].weights | get_layer(..).get_weights()",
         "{it}.variables()",
         "the names of all variables, with their values",
     ),
     Habit(
         "layers[_] | get_layer(..)",
-        "{it}.freeze(\"dense\")?; …",
+        "~{it}.freeze(\"{part}\")?",
         "a layer is known by the beginning of the names of its variables, which `summary()` lists",
     ),
     Habit(
@@ -111,8 +128,8 @@ pub(super) const MODEL: &[Habit] = &[
     ),
     Habit(
         "save(_, _) | save_model(_) | save_weights(_) | save_weights(_, _)",
-        "{it}.save_pretrained({0})?",
-        "a model is saved as a folder, with its layers and weights",
+        "{it}.save({folder})?",
+        "a model is saved as a folder, with its layers and weights; `Sequential::load` or `BertFor…::from_pretrained` reads it",
     ),
     Habit(
         "load_weights(..) | load_state_dict(..) | load_model(..) | set_weights(..) | load(..)",
@@ -384,22 +401,27 @@ pub(super) const EVALUATION: &[Habit] = &[
     ),
     Habit(
         "[\"acc\"] | acc | accuracy | score | accuracy()",
-        "{it}.metric(\"accuracy\")",
-        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured",
+        "{it}.metric(\"accuracy\").unwrap_or(f64::NAN)",
+        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured, for which NaN stands here",
     ),
     Habit(
         "[\"_\"]",
-        "{it}.metric({index})",
-        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured",
+        "{it}.metric({index}).unwrap_or(f64::NAN)",
+        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured, for which NaN stands here",
     ),
     Habit(
         "[1]",
-        "{it}.metrics[0].value",
+        "{it}.metrics[0].value.unwrap_or(f64::NAN)",
+        "`metrics` has the metrics in the order of `compile!`; the loss is the field `loss`",
+    ),
+    Habit(
+        "[2]",
+        "{it}.metrics[1].value.unwrap_or(f64::NAN)",
         "`metrics` has the metrics in the order of `compile!`; the loss is the field `loss`",
     ),
     Habit(
         "[_]",
-        "{it}.metrics[…].value",
+        "{it}.metrics[…].value.unwrap_or(f64::NAN)",
         "`metrics` has the metrics in the order of `compile!`; the loss is the field `loss`",
     ),
     Habit(
@@ -409,8 +431,8 @@ pub(super) const EVALUATION: &[Habit] = &[
     ),
     Habit(
         "f1 | macro_f1 | precision | recall | auc | mae | mse | rmse | mcc | perplexity",
-        "{it}.metric(\"{name}\")",
-        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured",
+        "{it}.metric(\"{name}\").unwrap_or(f64::NAN)",
+        "`metric` finds a metric of `compile!` by its name; it is `None` if it was not measured, for which NaN stands here",
     ),
     Habit(
         "items() | keys() | iter() | values() | to_dict()",

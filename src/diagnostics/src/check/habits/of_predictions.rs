@@ -34,7 +34,7 @@ pub(super) const PREDICTIONS: &[Habit] = &[
         "each prediction is one of `rows`",
     ),
     Habit(
-        "shape | shape()",
+        "shape | shape() | probabilities.shape | probabilities.shape() | probs.shape() | proba.shape()",
         "[{it}.len(), {it}.label_names.len()]",
         "there is a row for each example and a probability for each class",
     ),
@@ -45,7 +45,7 @@ pub(super) const PREDICTIONS: &[Habit] = &[
     ),
     Habit(
         "logits",
-        "~{it}.rows[0].probabilities",
+        "~{it}.rows.iter().map(|row| row.probabilities.clone()).collect::<Vec<_>>()",
         "`predict` returns probabilities, after the softmax; the logits are not kept: `probability.ln()` differs from a logit by one number \
            for all classes of a row",
     ),

@@ -82,29 +82,6 @@ pub(super) const FUNCTIONS_OF_TYPES: &[(&str, &[Habit])] = &[
         )],
     ),
     (
-        "PolynomialDecay",
-        &[
-            Habit(
-                "::new(_, _, _)",
-                "PolynomialDecay::new({0}, {1}).end_learning_rate({2})",
-                "the last rate is a setting",
-            ),
-            Habit(
-                "::new(_, _, _, _)",
-                "PolynomialDecay::new({0}, {1}).end_learning_rate({2}).power({3})",
-                "the last rate and the power are settings",
-            ),
-        ],
-    ),
-    (
-        "CosineDecay",
-        &[Habit(
-            "::new(_, _, _)",
-            "CosineDecay::new({0}, {1}).alpha({2})",
-            "the part of the rate that is left is a setting",
-        )],
-    ),
-    (
         "MultiWorkerMirroredStrategy",
         &[Habit(
             "::new(1)",

@@ -4,6 +4,12 @@ use super::Habit;
 
 pub(super) const TOKENIZER: &[Habit] = &[
     Habit(
+        "(_, max_length = _) | encode(_, max_length = _) | encode_plus(_, max_length = _)",
+        "{ let mut ids = {it}.ids({0})?; ids.truncate({max_length}); ids }",
+        "`ids` returns the ids of the whole text, and `truncate` cuts them; `fit!` and `predict` cut and pad texts themselves, with \
+           `max_length` of `fit!`",
+    ),
+    Habit(
         "(_) | encode(\"\") | encode(_) | encode(..)",
         "{it}.ids({0})?",
         "`ids` returns the ids of a text, special tokens included; `fit!` and `predict` take texts and encode them",

@@ -103,13 +103,15 @@ pub(super) const TYPES: &[Module] = &[
         otherwise: "`CsvLogger::new(\"log.csv\")?` and `TensorBoard::new(\"logs\")?` write what was measured to files",
     },
     Module {
-        names: &[
-            "ModelCheckpoint",
-            "LearningRateScheduler",
-            "ReduceLROnPlateau",
-        ],
+        names: &["ModelCheckpoint"],
         habits: &[],
-        otherwise: "checkpoints are an argument of `fit!`, `checkpoint = \"folder\"`, and a schedule is the rate of the optimizer: `AdamW::new(warmup_linear(5e-5, 0.1))`",
+        otherwise: "checkpoints are an argument of `fit!`: `checkpoint = \"folder\"`",
+    },
+    Module {
+        names: &["LearningRateScheduler", "ReduceLROnPlateau"],
+        habits: &[],
+        otherwise: "no callback changes the rate: a schedule is the optimizer's rate, as in `Adam::new(CosineDecay::new(0.01, 100))`, and in \
+                    a run of `start!` `run.set_learning_rate(scale(0.5))?` changes it between two steps",
     },
     Module {
         names: &["DataFrame", "Series"],

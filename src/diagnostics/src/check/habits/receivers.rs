@@ -4,6 +4,7 @@ use stratoscope_cell_syntax::Syntax;
 
 use super::super::slips;
 use super::CellContext;
+use super::fill::Parts;
 use super::usage::Usage;
 use crate::rules::{A_COMMAND, A_NAME};
 
@@ -63,6 +64,20 @@ pub(super) fn predictions(usage: &Usage, context: &CellContext) -> usize {
         Some([first, second]) if is_data(second) && !is_data(first) => 0,
         _ => 1,
     }
+}
+
+/// Whether two values in brackets are known as predictions and a data set.
+pub(super) fn are_compared(parts: &Parts<'_>, context: &CellContext) -> bool {
+    let Some(cell) = parts.cell else {
+        return false;
+    };
+    let is_of = |template: &str, wanted: &str| {
+        let name = parts.fill(template).unwrap_or_default();
+        let of_type = type_of_name(cell, &name, context);
+        of_type.is_some_and(|it| it.ends_with(wanted))
+            || (wanted == "Predictions" && name.contains(".predict("))
+    };
+    is_of("{predictions}", "Predictions") && is_of("{data}", "Dataset")
 }
 
 /// The type of the numbers in a list: of the receiver, or of the variable that a function is called with.

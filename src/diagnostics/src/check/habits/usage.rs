@@ -5,6 +5,7 @@ use stratoscope_cell_syntax::Syntax;
 
 use super::super::calls::{DEEPEST, inside_of, slice, span_of};
 use super::super::segments;
+use super::keys;
 use crate::CellSpan;
 
 /// A name with its receiver and what follows it, as far as a habit may write it in another way.
@@ -20,6 +21,8 @@ pub(super) struct Usage {
     pub named: CellSpan,
     /// The values in the brackets behind it, and where these end.
     pub call: Option<(Vec<String>, usize)>,
+    /// The values with names in these brackets.
+    pub keys: Vec<(String, String)>,
     /// What stands in square brackets behind it, and where these end.
     pub index: Option<(String, usize)>,
     /// A second index behind the first, and where it ends.
@@ -32,6 +35,8 @@ pub(super) struct Usage {
     pub is_tried: bool,
     /// Whether a dot follows.
     pub goes_on: bool,
+    /// The beginning of the names of the variables of a first layer: `dense`, of a BERT `bert`.
+    pub encoder: &'static str,
     /// What follows that dot: `value_counts()` of `data.label.value_counts()`.
     pub next: Option<Box<Usage>>,
 }
@@ -66,12 +71,15 @@ impl Usage {
     pub fn forms(&self) -> Vec<Form> {
         let own = self.own_forms();
         let next = self.next.as_ref().map(|it| it.own_forms());
+        // What follows a second index follows no first one.
+        let last = self.second.as_ref().map(|(_, end)| *end);
         let mut forms = Vec::new();
         for next in next.iter().flatten() {
             // `*` stands for any name, and a dot at the end for any that follows.
             let is_named = |it: &&Form| it.text != "*" && !it.text.ends_with('.');
             if is_named(&next) {
-                forms.extend(own.iter().filter(is_named).map(|own| Form {
+                let own = own.iter().filter(|it| last.is_none_or(|end| it.end == end));
+                forms.extend(own.filter(is_named).map(|own| Form {
                     text: format!("{}.{}", own.text, next.text),
                     ..*next
                 }));
@@ -99,6 +107,9 @@ impl Usage {
         };
         if let Some((values, end)) = &self.call {
             let blanks = vec!["_"; values.len()].join(", ");
+            if let Some(with_keys) = keys::form(&blanks, &self.keys) {
+                forms.push(form(format!("{name}({with_keys})"), *end, true));
+            }
             if let [value] = values.as_slice() {
                 forms.push(form(format!("{name}({value})"), *end, true));
                 if let Some(kind) = kind_of_literal(value) {
@@ -111,6 +122,9 @@ impl Usage {
         }
         if let Some((value, end)) = &self.index {
             if let Some((second, end)) = &self.second {
+                if second.contains("..") && value.starts_with('"') {
+                    forms.push(form(format!("{name}[{value}][..]"), *end, true));
+                }
                 forms.push(form(format!("{name}[\"_\"][{second}]"), *end, true));
                 forms.push(form(format!("{name}[{value}][_]"), *end, true));
             }
@@ -212,6 +226,9 @@ fn sign(trees: &[TokenTree], at: usize) -> Option<char> {
 pub(super) fn begin_of(trees: &[TokenTree], at: usize) -> usize {
     let mut at = at;
     loop {
+        if let Some(name) = behind_types(trees, at) {
+            at = name;
+        }
         while at > 0
             && (matches!(trees[at], TokenTree::Group(_)) || sign(trees, at) == Some('?'))
             && (matches!(&trees[at - 1], TokenTree::Group(_))
@@ -235,6 +252,29 @@ pub(super) fn begin_of(trees: &[TokenTree], at: usize) -> usize {
             return at;
         }
     }
+}
+
+/// The name of a method with types, whose brackets stand at a place: `collect` of `collect::<Vec<_>>()`.
+fn behind_types(trees: &[TokenTree], at: usize) -> Option<usize> {
+    let is_call = matches!(&trees[at], TokenTree::Group(_)) && at > 0;
+    if !is_call || sign(trees, at - 1) != Some('>') {
+        return None;
+    }
+    let mut depth = 0_usize;
+    for index in (0..at).rev() {
+        match sign(trees, index) {
+            Some('>') => depth += 1,
+            Some('<') => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            let is_path = index >= 3
+                && sign(trees, index - 1) == Some(':')
+                && sign(trees, index - 2) == Some(':');
+            return (is_path && is_value_name(&trees[index - 3])).then(|| index - 3);
+        }
+    }
+    None
 }
 
 /// Whether a name can end an expression that brackets follow: `in [1, 2]` begins another one.
@@ -276,8 +316,11 @@ fn behind(text: &str, trees: &[TokenTree], mut next: usize, mut usage: Usage) ->
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
             let parts = segments::read(text, group, &|_| false);
             let values = parts.operands.into_iter().map(|(operand, _)| operand.text);
-            let named = parts.named.into_iter().map(|(argument, _)| argument.value);
-            usage.call = Some((values.chain(named).collect(), span_of(group.span()).end));
+            let named = parts.named.into_iter();
+            let named = named.map(|(argument, _)| (argument.name, argument.value));
+            let (values, keys) = keys::placed(&usage.name, values.collect(), named.collect());
+            usage.call = Some((values, span_of(group.span()).end));
+            usage.keys = keys;
             next += 1;
         }
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Bracket => {
@@ -286,6 +329,7 @@ fn behind(text: &str, trees: &[TokenTree], mut next: usize, mut usage: Usage) ->
             next += 1;
             if let Some(TokenTree::Group(second)) = trees.get(next) {
                 let is_index = second.delimiter() == Delimiter::Bracket;
+                next += usize::from(is_index);
                 let inside = slice(text, inside_of(second)).replace(' ', "");
                 usage.second = is_index.then(|| (inside, span_of(second.span()).end));
             }

@@ -13,8 +13,10 @@ mod moves;
 mod number_types;
 mod numbers;
 mod options;
+mod plain_words;
 mod results;
 mod semicolons;
+mod signatures;
 mod tree;
 mod unwrapped;
 mod values;
@@ -25,6 +27,7 @@ pub(super) use self::functions::{model_of, type_returned};
 pub(super) use self::itself::{is_not_cloned, with_itself};
 pub use self::moves::owned;
 pub(super) use self::numbers::{is_borrowed, list_around};
+pub(super) use self::options::filtered;
 pub(super) use self::tree::{
     binary_at, outermost, pair_of_loop, place, type_of_parameter, visit_all, without_mut,
 };
@@ -123,6 +126,7 @@ pub(super) fn answer(
         .or_else(|| lifetimes::answer(&slip))
         .or_else(|| results::answer(&slip))
         .or_else(|| unwrapped::answer(&slip))
+        .or_else(|| plain_words::answer(&slip))
         .or_else(|| values::answer(&slip))
         .or_else(|| loops::answer(&slip))
         .or_else(|| semicolons::answer(&slip))?;

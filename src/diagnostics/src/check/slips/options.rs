@@ -5,6 +5,7 @@ use syn::{BinOp, Expr};
 use super::tree::{find, is_in, place};
 use super::{Answer, Slip, edit, insert};
 use crate::{CellSpan, Edit};
+use stratoscope_cell_syntax::Syntax;
 
 /// The two sides of a comparison, with their types as rustc names them.
 struct Sides<'s> {
@@ -49,15 +50,40 @@ pub(super) fn answer(slip: &Slip) -> Option<Answer> {
     )))
 }
 
+/// `filter_map` for the `map` whose closure is nothing but what becomes the class of a prediction or an example.
+pub(in crate::check) fn filtered(cell: &Syntax, body: CellSpan, written: &str) -> Option<Edit> {
+    if !(written.ends_with(".class") || written.ends_with(".class()")) {
+        return None;
+    }
+    find(cell, |it| {
+        let Expr::MethodCall(call) = it else {
+            return None;
+        };
+        let Some(Expr::Closure(closure)) = call.args.first() else {
+            return None;
+        };
+        let is_meant = call.method == "map" && place(&closure.body) == body;
+        let at = place(&call.method);
+        is_meant.then(|| edit(at.start, at.end, "filter_map"))
+    })
+}
+
 /// `rows.iter().map(|row| row.class).collect::<Vec<usize>>()`.
 fn collected(slip: &Slip) -> Option<Answer> {
     let mut quoted = slip.message().split('`').skip(1).step_by(2);
     let (list, element) = (quoted.next()?, quoted.next()?);
     let wanted = list.strip_prefix("Vec<")?.strip_suffix('>')?;
-    if slip.code() != "E0277" || inner(element) != Some(wanted) {
+    let element = inner(element)?;
+    let of_label = match wanted {
+        _ if !element.ends_with("Label") => None,
+        "usize" => Some(("filter_map", ".class()")),
+        "String" => Some(("filter_map", ".label_name.clone()")),
+        _ => None,
+    };
+    if slip.code() != "E0277" || (element != wanted && of_label.is_none()) {
         return None;
     }
-    let name = find(slip.cell, |it| {
+    let (name, body) = find(slip.cell, |it| {
         let Expr::MethodCall(collect) = it else {
             return None;
         };
@@ -65,8 +91,26 @@ fn collected(slip: &Slip) -> Option<Answer> {
             return None;
         };
         let is_here = collect.method == "collect" && is_in(slip.span, place(it));
-        (is_here && call.method == "map").then(|| place(&call.method))
+        let body = match call.args.first() {
+            Some(Expr::Closure(closure)) => Some(place(&closure.body)),
+            _ => None,
+        };
+        (is_here && call.method == "map").then(|| (place(&call.method), body))
     })?;
+    if let Some((method, written)) = of_label {
+        let end = body?.end;
+        slip.text(body?).strip_suffix(".label")?;
+        return Some(
+            Answer::of(vec![
+                edit(name.start, name.end, method),
+                edit(end - ".label".len(), end, written),
+            ])
+            .why(WHY_LABEL)
+            .instead(format!(
+                "the items are `Option<Label>`, and a list of `{wanted}` is wanted"
+            )),
+        );
+    }
     Some(
         Answer::of(vec![edit(name.start, name.end, "filter_map")])
             .why("`filter_map` takes the values out of each `Some`, and leaves out what is `None`")

@@ -68,7 +68,22 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
         let name = name_of(it)?;
         (place(it) == slip.span).then_some(name)
     });
-    let name = name.or_else(|| receiver_of(slip))?;
+    let operand = first_operand(slip);
+    if name.is_none()
+        && let Some((at, text)) = &operand
+        && text.ends_with(')')
+    {
+        return Some(
+            Answer::of(vec![insert(at.end, "?")])
+                .why("`?` takes the value out of a `Result`, or ends the cell with its error")
+                .instead(format!(
+                    "`{}` returns a `Result`: it lacks its `?`",
+                    text::excerpt(text, 60)
+                )),
+        );
+    }
+    let name = name.or_else(|| receiver_of(slip));
+    let name = name.or_else(|| operand.map(|(_, text)| text))?;
     let bound = slip.bound(&name, slip.span.start)?;
     let (value, at) = (bound.value?, bound.value_span?);
     if bound.of_type.is_some() {
@@ -91,6 +106,43 @@ fn without_mark(slip: &Slip) -> Option<Answer> {
             .why("`?` takes the value out of a `Result`, or ends the cell with its error")
             .instead(format!("`{name}` is a `Result`: its `let` lacks the `?`")),
     )
+}
+
+/// The model or the strategy of a macro of ours, where rustc marks the macro or the operand: with its place.
+fn first_operand(slip: &Slip) -> Option<(CellSpan, String)> {
+    const WORDS: [&str; 2] = ["is not a", " found for enum `"];
+    const CALLS: [&str; 5] = ["scope!", "compile!", "fit!", "evaluate!", "start!"];
+    let message = slip.message();
+    let text = slip.cell.text();
+    if !WORDS.iter().any(|it| message.contains(it)) {
+        return None;
+    }
+    let line = text[..slip.span.start]
+        .rfind(['\n', ';'])
+        .map_or(0, |at| at + 1);
+    let end = slip.span.end.max(slip.span.start + 1).min(text.len());
+    let here = text.get(line..end)?;
+    let at = CALLS.iter().filter_map(|it| here.rfind(it)).max()? + line;
+    let open = text[at..].find(['(', '{']).map(|it| at + it + 1)?;
+    // To the comma outside of all brackets.
+    let mut depth = 0_usize;
+    let length = text[open..].find(|it: char| {
+        match it {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth > 0 => depth -= 1,
+            _ => return depth == 0 && matches!(it, ',' | ')'),
+        }
+        false
+    })?;
+    let whole = text.get(open..open + length)?;
+    let operand = whole.trim().trim_start_matches('&');
+    let start = open + whole.find(operand)?;
+    let place = CellSpan {
+        start,
+        end: start + operand.len(),
+    };
+    let is_expression = operand.starts_with(char::is_alphabetic) && !operand.contains(['{', ';']);
+    is_expression.then(|| (place, operand.to_owned()))
 }
 
 /// The variable whose method, field or index a `Result` does not have: `reviews` of `reviews.len()`. A method that is none of

@@ -42,6 +42,21 @@ fn of_a_wrapper(slip: &Slip) -> Option<Answer> {
             return None;
         }
         let end = place(&binary.left).end;
+        let inner = wrapped
+            .split_once('<')
+            .and_then(|(_, it)| it.strip_suffix('>'));
+        if is_option
+            && name_of(&binary.left).is_some_and(|name| slip.bound(&name, end).is_some())
+            && let Some(inner) = inner
+        {
+            let of_left = Slip {
+                span: place(&binary.left),
+                ..*slip
+            };
+            if let Some(answer) = super::plain_words::taken_out(&of_left, inner) {
+                return Some(answer);
+            }
+        }
         let is_parsed = matches!(&*binary.left, Expr::MethodCall(call) if call.method == "parse" && call.turbofish.is_none());
         let answer = match &*binary.left {
             Expr::MethodCall(call) if is_parsed => {
