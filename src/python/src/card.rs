@@ -26,12 +26,17 @@ pub(crate) fn diagnostics(source: &str, translation: &Translation) -> Vec<Diagno
     let has_nothing = translation.is_nothing();
     card.why = vec![match has_cell {
         true => format!("{LANGUAGE}. The translation is below"),
+        false if has_nothing && !source.contains("import ") => {
+            format!(
+                "{LANGUAGE}, and what these lines set has another way or needs none, as each of them says below"
+            )
+        }
         false if has_nothing => format!(
             "{LANGUAGE}, and the layers, losses, optimizers, strategies and data sets of Keras's names are there from the start"
         ),
-        false => "calls and arguments have Keras's names, the language is Rust: `let` binds a variable, `{ … }` is a \
-                  block, `;` ends a statement, `?` returns an error"
-            .to_owned(),
+        false => format!(
+            "{LANGUAGE}, and no line of this one has a translation: below, each has its reason and what there is instead"
+        ),
     }];
     card = with_evidence(card, translation);
     if has_nothing {

@@ -256,6 +256,11 @@ impl<'a> Lowering<'a> {
                 let names = parameters.map(|it| it.parameter.name.to_string()).collect();
                 Kind::Lambda(names, self.boxed(&it.body))
             }
+            Expr::If(it) => Kind::Choice(Box::new([
+                self.value(&it.test),
+                self.value(&it.body),
+                self.value(&it.orelse),
+            ])),
             other => Kind::Other(words_of_value(other)),
         }
     }
@@ -417,7 +422,6 @@ fn words_of_statement(statement: &Stmt) -> &'static str {
 
 fn words_of_value(value: &Expr) -> &'static str {
     match value {
-        Expr::If(_) => "`a if b else c`",
         Expr::Set(_) | Expr::SetComp(_) => "a set",
         Expr::DictComp(_) => "a dictionary made by a loop",
         Expr::Slice(_) => "a range of an index",

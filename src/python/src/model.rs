@@ -55,6 +55,8 @@ pub enum Kind {
     Comprehension(Box<Comprehension>),
     /// `lambda a, b: body`.
     Lambda(Vec<String>, Box<Value>),
+    /// `b if a else c`: the condition, the value, the other value.
+    Choice(Box<[Value; 3]>),
     /// Something else, in a few words.
     Other(&'static str),
 }
@@ -300,6 +302,7 @@ impl Value {
                     .iter()
                     .for_each(|keyword| keyword.value.visit(see));
             }
+            Kind::Choice(parts) => parts.iter().for_each(|value| value.visit(see)),
             Kind::Comprehension(it) => {
                 it.element.visit(see);
                 it.target.visit(see);

@@ -33,6 +33,12 @@ const USUAL: &[(&str, &str)] = &[
     ("nn", "torch.nn"),
     ("F", "torch.nn.functional"),
     ("optim", "torch.optim"),
+    ("util", "sentence_transformers.util"),
+    ("time", "time"),
+    ("os", "os"),
+    ("random", "random"),
+    ("tqdm", "tqdm.tqdm"),
+    ("trange", "tqdm.trange"),
     ("evaluate", "evaluate"),
     ("peft", "peft"),
     (
@@ -143,11 +149,42 @@ const CLASSES: &[(&str, &[&str])] = &[
             "DataParallel",
         ],
     ),
-    ("datasets.", &["load_dataset", "load_from_disk"]),
+    (
+        "datasets.",
+        &[
+            "load_dataset",
+            "load_from_disk",
+            "Dataset",
+            "DatasetDict",
+            "concatenate_datasets",
+        ],
+    ),
+    (
+        "sklearn.",
+        &[
+            "TfidfVectorizer",
+            "CountVectorizer",
+            "LogisticRegression",
+            "LinearSVC",
+            "MultinomialNB",
+            "RandomForestClassifier",
+            "make_pipeline",
+        ],
+    ),
     (
         "transformers.",
         &[
             "AutoTokenizer",
+            "AutoModel",
+            "AutoConfig",
+            "BertModel",
+            "BertForSequenceClassification",
+            "DistilBertForSequenceClassification",
+            "RobertaForSequenceClassification",
+            "DistilBertTokenizer",
+            "DistilBertTokenizerFast",
+            "RobertaTokenizer",
+            "RobertaTokenizerFast",
             "BertTokenizer",
             "BertTokenizerFast",
             "AutoModelForSequenceClassification",
@@ -194,10 +231,12 @@ impl Names {
                 }
             }
             StatementKind::Assign(targets, _) => {
+                // `torch.backends.cudnn.benchmark = True` leaves `torch` what it is.
                 for target in targets {
-                    target.visit(&mut |value| {
-                        names.assigned.extend(value.name().map(str::to_owned));
-                    });
+                    let several = target.elements().unwrap_or(std::slice::from_ref(target));
+                    names
+                        .assigned
+                        .extend(several.iter().filter_map(Value::name).map(str::to_owned));
                 }
             }
             StatementKind::Function(it) => {

@@ -1,6 +1,7 @@
 //! The rules of `diagnostics` over the text of a cell of the `Trainer` or of PyTorch: the same codes and severities; places and
 //! fixes are those of the Python text.
 
+use crate::translate::thing::LossFacts;
 use stratoscope_diagnostics::rules::{
     DataOfOtherHead, DroppedMicroBatches, IgnoredLabelIndex, InvalidArgumentValue,
 };
@@ -20,6 +21,69 @@ fn at(found: Diagnostic, message: &str, labels: &[(CellSpan, &str)]) -> Diagnost
         arguments: Vec::new(),
         ..found
     }
+}
+
+/// An activation of PyTorch in the cell.
+pub(crate) struct Applied {
+    /// Where it stands.
+    pub span: CellSpan,
+    /// Its name as it is written: `F.softmax`.
+    pub written: String,
+    /// What it gets; `None` for a module.
+    pub of: Option<String>,
+}
+
+/// SC0302 and SC0303 in the words of a cell of PyTorch, where losses have no `from_logits`.
+pub(crate) fn in_words_of_torch(
+    found: &mut Diagnostic,
+    loss: &LossFacts,
+    called: &str,
+    activation: &str,
+    applied: Option<&Applied>,
+) {
+    let takes_logits = loss.from_logits == Some(true);
+    let label = match takes_logits {
+        true => format!("applies {activation} itself"),
+        false => "takes probabilities".to_owned(),
+    };
+    found.labels = vec![Label {
+        place: Place::Span(loss.span),
+        text: label,
+    }];
+    found.evidence.clear();
+    found.fixes.clear();
+    if !takes_logits {
+        found.message = "the loss takes probabilities, and the outputs are logits".to_owned();
+        found.why = vec![format!(
+            "`{called}` takes the logarithm of what it gets, and logits may be negative or greater than 1"
+        )];
+        let fixed = found
+            .clone()
+            .fix("use `nn.BCEWithLogitsLoss()`, which takes logits");
+        *found = fixed.fix("or apply `torch.sigmoid` to the outputs");
+        return;
+    }
+    found.why = vec![format!(
+        "`{called}` applies {activation} to its input; of numbers between 0 and 1 the result is nearly the same for all classes, and the model learns slowly"
+    )];
+    if let Some(applied) = applied {
+        found.labels.push(Label {
+            place: Place::Span(applied.span),
+            text: format!("{activation} is applied here too"),
+        });
+    }
+    let title = match applied.map(|it| (&it.written, &it.of)) {
+        Some((written, Some(of))) => {
+            format!("write `{of}` without `{written}`: the network returns logits")
+        }
+        Some((written, None)) => format!("leave `{written}` out: the network returns logits"),
+        None => format!("leave {activation} out: the network returns logits"),
+    };
+    let mut fixed = found.clone().fix(title);
+    if activation == "sigmoid" {
+        fixed = fixed.fix("or use `nn.BCELoss()`, which takes probabilities");
+    }
+    *found = fixed;
 }
 
 /// SC0103: an argument of a call of Python that needs something beside it.
@@ -57,20 +121,41 @@ pub(crate) fn no_evaluation(flag: CellSpan) -> Diagnostic {
 }
 
 /// SC0103: saving and evaluating at different times, with the best model to be loaded.
-pub(crate) fn strategies_differ(save: CellSpan, flag: CellSpan) -> Diagnostic {
+pub(crate) fn strategies_differ(
+    (save, save_at): (&str, CellSpan),
+    (evaluates, evaluates_at): (&str, CellSpan),
+    flag: CellSpan,
+) -> Diagnostic {
     let labels = [
         (flag, "loads the best checkpoint"),
         (
-            save,
+            save_at,
             "checkpoints are not written when the model is evaluated",
         ),
+        (evaluates_at, "evaluates at other times"),
     ];
-    value(
+    // The setting that the cell has stays; the other one follows it.
+    let (first, second) = match save {
+        "no" => (format!("save_strategy=\"{evaluates}\""), None),
+        save => (
+            format!("eval_strategy=\"{save}\""),
+            Some(match evaluates {
+                "steps" => "save_strategy=\"steps\"`, with `save_steps` a multiple of `eval_steps"
+                    .to_owned(),
+                other => format!("save_strategy=\"{other}\""),
+            }),
+        ),
+    };
+    let found = value(
         "`load_best_model_at_end` needs checkpoints of the evaluated models",
         &labels,
     )
     .why("the `Trainer` refuses it unless `save_strategy` is `eval_strategy`, or \"best\"")
-    .fix("write the same strategy for both, such as `save_strategy=\"epoch\"`")
+    .fix(format!("write `{first}`"));
+    match second {
+        Some(second) => found.fix(format!("or `{second}`")),
+        None => found,
+    }
 }
 
 /// SC0103: a metric over scores that gets classes.

@@ -1,5 +1,5 @@
 //! Python cells with what becomes of them: `tests/articles.md` has cells of the shapes that articles on TensorFlow show,
-//! `tests/cells.md` many others. A cell is followed by its translation and by what is found, left out or to be given. With
+//! `tests/cells.md` many others, `tests/usual.md` the single statements of most notebooks. A cell is followed by its translation and by what is found, left out or to be given. With
 //! `UPDATE_CELLS=1` the files are written anew; the difference is to be read.
 
 use std::fmt::Write;
@@ -110,13 +110,18 @@ fn cells_are_translated() {
 }
 
 #[test]
+fn usual_single_statements_are_translated() {
+    check("usual.md", 30);
+}
+
+#[test]
 fn cells_of_the_trainer_and_of_pytorch_are_translated() {
     check("trainer.md", 60);
 }
 
 #[test]
 fn every_line_of_a_cell_is_under_a_line_of_python() {
-    for file in ["articles.md", "cells.md", "trainer.md"] {
+    for file in ["articles.md", "cells.md", "trainer.md", "usual.md"] {
         for case in read(file).1 {
             let answer = answered(&case.python);
             let count = case.python.lines().count();
@@ -201,7 +206,7 @@ fn rename(text: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn other_names_comments_and_lines_change_nothing() {
-    for file in ["articles.md", "cells.md", "trainer.md"] {
+    for file in ["articles.md", "cells.md", "trainer.md", "usual.md"] {
         for Case { name, python, .. } in read(file).1 {
             // Texts over several lines hold no comments.
             if !python.contains("\"\"\"") {

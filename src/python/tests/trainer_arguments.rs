@@ -22,7 +22,7 @@ const WRITTEN: &[(&str, &str)] = &[
     ("warmup_steps=0.06", "warmup_linear(5e-5, 0.06)"),
     (
         "warmup_steps=12",
-        "warmup_linear(5e-5, 12.0 / training_steps as f64)",
+        "warmup_linear(5e-5, (12.0 / training_steps as f64).min(1.0))",
     ),
     ("lr_scheduler_type=\"constant\"", "AdamW::new(5e-5)"),
     (

@@ -129,7 +129,8 @@ impl Translator<'_> {
         let mut found = None;
         for value in statement.values() {
             value.visit(&mut |inner| {
-                let call = inner.call().filter(|call| call.starred.is_some());
+                let call = inner.call();
+                let call = call.filter(|it| it.starred.is_some() && !self.calls_with_encodings(it));
                 found = found.or(call);
             });
         }
@@ -137,6 +138,7 @@ impl Translator<'_> {
             return Ok(());
         };
         let missing = call.spread.as_deref().and_then(|name| self.missing(name));
+        let missing = missing.or_else(|| self.inputs_of_another_cell(call));
         Err(missing.unwrap_or_else(|| format!("`{}` is not written out", self.source(span))))
     }
 

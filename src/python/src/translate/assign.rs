@@ -54,11 +54,18 @@ impl Translator<'_> {
             {
                 cut
             }
+            Kind::Attribute(..) if self.is_of_setup(target) => {
+                self.idle(span, "it sets up a library of Python");
+                Ok(())
+            }
             _ => Err("only names are assigned here".to_owned()),
         }
     }
 
     fn assign_name(&mut self, name: &str, value: &Value, span: CellSpan) -> Result<(), Why> {
+        if let Some(written) = self.assign_prediction(name, value, span) {
+            return written;
+        }
         if let Some(done) = self.assign_special(name, value, span) {
             return done;
         }
@@ -296,6 +303,9 @@ impl Translator<'_> {
             return done;
         }
         if let Some(done) = self.split_frame(targets, value, span) {
+            return done;
+        }
+        if let Some(done) = self.assign_largest(targets, value, span) {
             return done;
         }
         if let Some(loaded) = self.loaded(value) {

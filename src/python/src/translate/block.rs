@@ -110,6 +110,12 @@ impl Translator<'_> {
 
     fn statement(&mut self, statement: &Statement, wraps: bool) -> Result<(), Why> {
         let span = statement.span;
+        if let Some(done) = self.about_devices(statement) {
+            return done;
+        }
+        if let Some(done) = self.about_parameters(statement) {
+            return done;
+        }
         match &statement.kind {
             StatementKind::Import(_) => Ok(()),
             StatementKind::Nothing => Ok(()),
@@ -161,15 +167,7 @@ impl Translator<'_> {
                 self.push(format!("{word};"), span);
                 Ok(())
             }
-            StatementKind::Escape(command) => {
-                let is_install = command.contains("pip ") || command.contains("conda ");
-                let why = match is_install {
-                    true => "nothing is installed: the names of the DSL are there from the start",
-                    false => "lines for IPython are not taken over",
-                };
-                self.idle(span, why);
-                Ok(())
-            }
+            StatementKind::Escape(command) => self.escape(command, span),
             StatementKind::Other(what) => Err(format!("{what} has no counterpart here")),
         }
     }

@@ -4,7 +4,7 @@ use stratoscope_diagnostics::check::iterator_form;
 
 use super::thing::Thing;
 use super::{Translator, Why};
-use crate::model::{Kind, Value};
+use crate::model::{Call, Kind, Value};
 
 /// Functions of a mean, of a sum, of a comparison.
 const MEANS: [&str; 8] = [
@@ -173,6 +173,15 @@ impl Translator<'_> {
             None => format!("{what} is not translated"),
         }
     }
+}
+
+/// `sum(p == l for p, l in zip(predictions, labels))`
+pub(crate) fn counts_equal(call: &Call) -> bool {
+    let element = call.arguments.first().and_then(|it| match &it.kind {
+        Kind::Comprehension(it) => Some(&it.element),
+        _ => None,
+    });
+    element.is_some_and(|it| matches!(it.kind, Kind::Binary(_, "==", _)))
 }
 
 /// The object of a method, and its name.

@@ -1,13 +1,14 @@
 //! What a call makes: a strategy, a model, an optimizer, a data set, and the other things that have a counterpart.
 
 use super::arguments::see_whole;
-use super::by_hand::of_data_frame;
+use super::by_hand::{counts_equal, of_data_frame};
 use super::number::Typed;
 use super::pretrained::is_config;
-use super::reasons::{MEASURES, is_measure, of_numpy, of_sklearn};
+use super::reasons::{MEASURES, is_measure, of_numpy, of_replicas, of_sklearn};
 use super::source::Loaded;
 use super::steps::SPLIT;
 use super::thing::{CallbackKind, ModelFacts, Pipeline, Splits, Thing};
+use super::usual::OF_CLOCK;
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
@@ -22,6 +23,12 @@ impl Translator<'_> {
         }
         if let Some(why) = self.share_by_hand(value) {
             return Err(why);
+        }
+        if let Some(part) = self.prediction(value).or_else(|| self.of_tokenizer(value)) {
+            return part.map(|it| (it.rust, Thing::of(it.kind)));
+        }
+        if let Some(inner) = self.unmoved(value) {
+            return self.made(inner);
         }
         if let Some(found) = self.chained(value) {
             let (layers, input) = found?;
@@ -68,34 +75,38 @@ impl Translator<'_> {
                 {
                     return self.made_by_name(value, &full);
                 }
-                let typed = self.typed(value)?;
-                let thing = match &value.kind {
-                    Kind::Int(_) => Thing::Int(value.integer()),
-                    Kind::List(values) if values.iter().all(|it| it.text().is_some()) => {
-                        Thing::Texts
-                    }
-                    Kind::List(_) => Thing::List,
-                    Kind::Name(name) => self.things.get(name).cloned().unwrap_or(Thing::Value),
-                    _ => Thing::of(typed.kind),
-                };
-                let rust = match (&value.kind, &thing) {
-                    (Kind::Name(_), Thing::Int(_) | Thing::Float | Thing::Bool) => typed.rust,
-                    (Kind::Name(_), _) => format!("{}.clone()", typed.rust),
-                    // The values of a history, or an element of a list, stay where they are.
-                    (Kind::Index(..), Thing::Value) if typed.rust.ends_with(']') => {
-                        format!("{}.clone()", typed.rust)
-                    }
-                    _ => typed.rust,
-                };
-                Ok((rust, thing))
+                self.made_plain(value)
             }
         }
+    }
+
+    /// A value that any program has.
+    fn made_plain(&mut self, value: &Value) -> Result<Made, Why> {
+        let typed = self.typed(value)?;
+        let thing = match &value.kind {
+            Kind::Int(_) => Thing::Int(value.integer()),
+            Kind::List(values) if values.iter().all(|it| it.text().is_some()) => Thing::Texts,
+            Kind::List(_) => Thing::List,
+            Kind::Name(name) => self.things.get(name).cloned().unwrap_or(Thing::Value),
+            _ => Thing::of(typed.kind),
+        };
+        let rust = match (&value.kind, &thing) {
+            (Kind::Name(_), Thing::Int(_) | Thing::Float | Thing::Bool) => typed.rust,
+            (Kind::Name(_), _) => format!("{}.clone()", typed.rust),
+            // The values of a history, or an element of a list, stay where they are.
+            (Kind::Index(..), Thing::Value) if typed.rust.ends_with(']') => {
+                format!("{}.clone()", typed.rust)
+            }
+            _ => typed.rust,
+        };
+        Ok((rust, thing))
     }
 
     /// A call that is a value in an expression.
     pub(crate) fn made_value(&mut self, value: &Value) -> Result<Typed, Why> {
         let (rust, thing) = self.made(value)?;
         match rust.is_empty() {
+            _ if matches!(thing, Thing::Clock) => Err(OF_CLOCK.to_owned()),
             true if matches!(thing, Thing::Folded) => Err("it has no counterpart here".to_owned()),
             true => Err(format!(
                 "{} becomes a part of the call that uses it, and no other value",
@@ -125,6 +136,9 @@ impl Translator<'_> {
     }
 
     fn made_by_library(&mut self, value: &Value, full: &str, call: &Call) -> Result<Made, Why> {
+        if let Some(made) = self.made_by_python(full, call) {
+            return made;
+        }
         if let Some(made) = self.made_by_hub(value, full, call) {
             return made;
         }
@@ -238,7 +252,7 @@ impl Translator<'_> {
             "numpy" => of_numpy(full),
             "sklearn" if full.ends_with("train_test_split") => SPLIT.to_owned(),
             "sklearn" if full.starts_with("sklearn.metrics.") => MEASURES.to_owned(),
-            "sklearn" if of_sklearn(full).is_some() => of_sklearn(full).unwrap_or_default(),
+            "sklearn" if let Some(why) = of_sklearn(full) => why,
             "pandas" if let Some(why) = self.table_of_predictions(call) => why,
             "pandas" if full.ends_with(".DataFrame") || full.ends_with(".Series") => {
                 "there are no data frames here; `Dataset::from_rows(texts, labels)?` takes texts or rows of numbers and their \
@@ -309,6 +323,7 @@ impl Translator<'_> {
             ),
             None if is_measure(name) => Err(MEASURES.to_owned()),
             None if let Some(why) = of_sklearn(name) => Err(why),
+            None if name == "input" && !self.names.has(name) => self.asked_for(call),
             None => {
                 let _ = value;
                 Err(format!("what `{name}(…)` makes is not known from the cell"))
@@ -367,7 +382,8 @@ impl Translator<'_> {
                 if let (Some(inner), Some(full)) = (object.call(), self.names.called(object)) {
                     self.made_by_library(object, &full, inner)?;
                 }
-                Err(of_data_frame(object, method)
+                Err(of_replicas(object, method)
+                    .or_else(|| of_data_frame(object, method))
                     .unwrap_or_else(|| format!("`.{method}(…)` has no counterpart here")))
             }
         }
@@ -406,15 +422,6 @@ impl Translator<'_> {
             false => data.rust.clone(),
         }
     }
-}
-
-/// `sum(p == l for p, l in zip(predictions, labels))`
-fn counts_equal(call: &Call) -> bool {
-    let element = call.arguments.first().and_then(|it| match &it.kind {
-        Kind::Comprehension(it) => Some(&it.element),
-        _ => None,
-    });
-    element.is_some_and(|it| matches!(it.kind, Kind::Binary(_, "==", _)))
 }
 
 /// Whether a call has one value: a text, or a list of texts that is written out.

@@ -4,9 +4,10 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::arguments::see_whole;
 use super::number::Type;
+use super::stages::Stage;
 use super::thing::Thing;
 use super::{Translator, Why, text};
-use crate::model::{Kind, Statement, StatementKind, Value, each_value};
+use crate::model::{Call, Kind, Statement, StatementKind, Value, each_value};
 
 /// The pattern of a loop, its items, and its names with their types.
 type Iterated = (String, String, Vec<(String, Type)>);
@@ -152,6 +153,7 @@ impl Translator<'_> {
             made.insert(name.clone());
             self.things.insert(name, Thing::of(kind));
         }
+        self.loop_over_classes(target, items);
         let made = (made, self.line(statement.span.start));
         self.inner_block(
             format!("for {pattern} in {list} {{"),
@@ -165,6 +167,10 @@ impl Translator<'_> {
 
     /// The pattern and the items of a loop, and the types of its names.
     fn iterated(&mut self, target: &Value, items: &Value) -> Result<Iterated, Why> {
+        if let Some(inner) = self.in_progress_bar(items) {
+            let (pattern, list, kinds) = self.iterated(target, &inner)?;
+            return Ok((pattern, format!("track({list})"), kinds));
+        }
         let call = items.call();
         let called = call
             .and_then(|call| call.function.name())
@@ -196,20 +202,28 @@ impl Translator<'_> {
                     index.name().ok_or("a name is expected")?,
                     item.name().ok_or("a name is expected")?,
                 );
+                let bar = self.in_progress_bar(list);
+                let list = bar.as_ref().unwrap_or(list);
                 let kind = self.kind_of_items(list);
-                let list = self.iterable(list)?;
+                let mut list = format!("{}.iter()", self.iterable(list)?);
+                if bar.is_some() {
+                    list = format!("track({list})");
+                }
                 let names = vec![(index.to_owned(), Type::Int), (item.to_owned(), kind)];
                 Ok((
                     format!("({}, {})", text::name(index), text::name(item)),
-                    format!("{list}.iter().enumerate()"),
+                    format!("{list}.enumerate()"),
                     names,
                 ))
+            }
+            (None, Some("zip"), Some(call)) if let Kind::Tuple(names) = &target.kind => {
+                self.zipped(names, call)
             }
             (Some(name), _, _) => {
                 let numbers = self.numbers(items);
                 let kind = numbers.unwrap_or_else(|| self.kind_of_items(items));
                 let list = self.iterable(items)?;
-                if numbers.is_some() {
+                if numbers.is_some() || self.classes_in(items).is_some() {
                     // Numbers are copied: what they are given to takes no reference.
                     let list = list
                         .strip_prefix("vec!")
@@ -224,6 +238,32 @@ impl Translator<'_> {
             }
             _ => Err(self.of_loop(items)),
         }
+    }
+
+    /// `for text, label in zip(texts, labels):` of two lists.
+    fn zipped(&mut self, names: &[Value], call: &Call) -> Result<Iterated, Why> {
+        const WHY: &str = "a loop over `zip(…)` is translated for two lists of the cell";
+        let ([a, b], [first, second]) = (names, call.arguments.as_slice()) else {
+            return Err(WHY.to_owned());
+        };
+        let (a, b) = (a.name().ok_or(WHY)?, b.name().ok_or(WHY)?);
+        call.see_all();
+        let kinds = [(a, first), (b, second)]
+            .map(|(name, list)| (name.to_owned(), self.kind_of_items(list)));
+        let second = match self.classes_in(second) {
+            Some(_) => format!("{}.iter().copied()", self.iterable(second)?),
+            None => format!("&{}", self.iterable(second)?),
+        };
+        let copied = match self.classes_in(first) {
+            Some(_) => ".copied()",
+            None => "",
+        };
+        let first = self.iterable(first)?;
+        Ok((
+            format!("({}, {})", text::name(a), text::name(b)),
+            format!("{first}.iter(){copied}.zip({second})"),
+            kinds.into(),
+        ))
     }
 
     /// The numbers of a loop over a list that is written out, or of one whose line has nothing but numbers.
@@ -262,6 +302,10 @@ impl Translator<'_> {
             Some(name) => matches!(
                 self.things.get(name),
                 Some(Thing::List | Thing::Texts | Thing::Floats(_) | Thing::Missing(_))
+                    | Some(Thing::Staged(
+                        Stage::Probabilities | Stage::Classes | Stage::Labels | Stage::Scores,
+                        _
+                    ))
             ),
             None => matches!(items.kind, Kind::List(_)) || is_of_a_history(items),
         };
@@ -346,7 +390,7 @@ impl Translator<'_> {
 }
 
 /// Whether a block only sets how GPUs take their memory, and says so.
-fn only_configures(body: &[Statement]) -> bool {
+pub(crate) fn only_configures(body: &[Statement]) -> bool {
     let mut sets = false;
     each_value(body, &mut |value| {
         if let Kind::Attribute(_, name) = &value.kind {

@@ -313,9 +313,14 @@ impl Translator<'_> {
                 let texts = self.value(x)?;
                 texts.trim_start_matches("vec!").to_owned()
             }
+            _ if let Some(texts) = self.texts_given(x) => texts?,
             _ => self.data_of(x, None)?.rust,
         };
-        let data = match x.name().map(|name| self.things.get(name)) {
+        let data = match x
+            .name()
+            .filter(|_| !data.ends_with(".to_string()"))
+            .map(|name| self.things.get(name))
+        {
             Some(Some(Thing::List | Thing::Value)) => format!("Dataset::from_features(&{data})?"),
             Some(_) => format!("&{data}"),
             None => data,

@@ -4,7 +4,7 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::layer::Layer;
 use super::number::Type;
-use super::reasons::of_class;
+use super::reasons::{OF_REPLICAS, distributes_a_step, of_class};
 use super::thing::{ModelFacts, Thing};
 use super::{Translator, Why, text};
 use crate::model::{Class, Function, Kind, Statement, StatementKind, Value, each_value};
@@ -26,11 +26,11 @@ impl Translator<'_> {
         if it.has_more {
             return Err("a function of Rust has a fixed list of arguments".to_owned());
         }
+        if self.is_seeding(it, span) || self.draws_run(it, span) {
+            return Ok(());
+        }
         if let Some(done) = self.function_of_hub(it, span) {
             return done;
-        }
-        if self.draws_run(it, span) {
-            return Ok(());
         }
         if let Some(tape) = self.tape_in(&it.body) {
             self.note_part(it, span);
@@ -64,6 +64,9 @@ impl Translator<'_> {
             self.things
                 .insert(it.name.clone(), Thing::Body(Box::new(it.clone())));
             return Ok(());
+        }
+        if distributes_a_step(&it.body) {
+            return Err(OF_REPLICAS.to_owned());
         }
         let Some(StatementKind::Return(Some(result))) = it.body.last().map(|it| &it.kind) else {
             return Err("a function is translated where it returns a model at its end".to_owned());

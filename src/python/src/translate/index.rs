@@ -8,6 +8,9 @@ use crate::model::{Call, Kind, Value};
 impl Translator<'_> {
     /// `object[index]`.
     pub(crate) fn index(&mut self, object: &Value, index: &Value) -> Result<Typed, Why> {
+        if let Some(value) = self.of_environment(object, index) {
+            return Ok(value);
+        }
         let whole = Value {
             span: object.span,
             kind: Kind::Index(Box::new(object.clone()), Box::new(index.clone())),

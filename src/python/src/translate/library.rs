@@ -37,9 +37,14 @@ impl Translator<'_> {
             "set_seed" | "set_random_seed" | "seed" => {
                 let seed = call.argument("seed", 0).ok_or("it names no seed")?;
                 let seed = self.value(seed)?;
+                let whose = match full.split('.').next() {
+                    Some("numpy") => "NumPy",
+                    Some("random") => "Python",
+                    _ => "TensorFlow",
+                };
                 self.note(
                     span,
-                    format!("`seed = {seed}` of `fit!`: the numbers are not TensorFlow's"),
+                    format!("`seed = {seed}` of `fit!`: the numbers are not {whose}'s"),
                 );
                 self.seed = Some(seed);
                 Ok(())
@@ -77,6 +82,8 @@ impl Translator<'_> {
             "tensorflow.get_logger",
             "tensorflow.autograph.set_verbosity",
             "tensorflow.config.optimizer.",
+            "tensorflow.config.experimental.enable_op_determinism",
+            "tqdm.tqdm.pandas",
             "tensorflow.config.threading.",
             "keras.backend.clear_session",
             "keras.utils.disable_interactive_logging",
@@ -90,6 +97,7 @@ impl Translator<'_> {
             "transformers.logging.",
             "transformers.utils.logging.",
             "datasets.logging.",
+            "huggingface_hub.",
             "warnings.",
             "logging.",
             "gc.collect",

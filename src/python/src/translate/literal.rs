@@ -1,7 +1,7 @@
 //! Literals: types of variables, formats of numbers, rows of numbers.
 
 use super::Why;
-use super::number::Type;
+use super::number::{Type, Typed};
 use crate::model::Value;
 
 /// The type of a variable of the notebook.
@@ -25,6 +25,15 @@ pub(super) fn kind_of_literal(rust: &str) -> Type {
         number if number.parse::<i64>().is_ok() => Type::Int,
         number if number.parse::<f64>().is_ok() => Type::Float,
         _ => Type::Unknown,
+    }
+}
+
+/// A whole number, which Rust writes as Python does.
+pub(super) fn whole(number: &str) -> Result<Typed, Why> {
+    let has_base = ["0x", "0b", "0o"].iter().any(|it| number.starts_with(it));
+    match has_base || number.replace('_', "").parse::<i64>().is_ok() {
+        true => Ok(Typed::new(number, Type::Int)),
+        false => Err("the number is larger than Rust's integers".to_owned()),
     }
 }
 

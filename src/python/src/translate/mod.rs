@@ -2,7 +2,6 @@
 //!
 //! What a name of the Python cell is (a strategy, a model, a data set, …) is a [`Thing`]. A statement that has no
 //! counterpart is left out and named, and so is every statement that needs what it would have made: nothing is guessed.
-//! The mistakes that our rules know are found on the way, since they need the same knowledge.
 
 mod arguments;
 mod array;
@@ -17,14 +16,16 @@ mod compile;
 mod control;
 mod data;
 mod default_strategy;
+mod devices;
 mod distribution;
-mod environment;
 mod fit;
 mod frame;
 mod frame_read;
 mod frame_split;
+mod freezing;
 mod function;
 mod index;
+pub(crate) mod inference;
 mod layer;
 mod layout;
 mod library;
@@ -32,6 +33,7 @@ mod literal;
 mod look;
 mod loss;
 mod measured;
+mod moves;
 mod number;
 mod optimizer;
 mod options;
@@ -39,20 +41,25 @@ mod predicted;
 mod pretrained;
 mod random;
 mod reasons;
+mod settings;
 mod source;
 pub(crate) mod spelling;
+pub(crate) mod stages;
 mod steps;
 mod strategy;
 mod tape;
 mod tape_loop;
 mod text;
 pub(crate) mod thing;
+mod tokens;
 mod torch;
 pub(crate) mod trainer;
 mod trial;
+mod usual;
 mod value;
 mod visible;
 mod waiting;
+mod weights;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -141,6 +148,8 @@ pub(crate) struct Translator<'a> {
     seed: Option<String>,
     /// The line of the last value that stands alone, which Python shows at the end of a cell.
     shown: Option<usize>,
+    /// Where the cell asks how much memory is used.
+    asked_memory: Option<CellSpan>,
     /// The `fit` whose arguments are read has validation data.
     is_validated: bool,
     /// What is known of transformers and PyTorch.
@@ -194,6 +203,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
         constants: BTreeMap::new(),
         seed: None,
         shown: None,
+        asked_memory: None,
         is_validated: true,
         hub,
         translation: Translation::default(),
@@ -209,6 +219,7 @@ pub(crate) fn translate(text: &str, program: &Program, known: &Known) -> Transla
     translator.unused_rows();
     translator.begun_models();
     translator.rest_of_comments();
+    translator.show_memory();
     spelling::allow_names(&mut translator.translation.lines);
     translator.translation
 }

@@ -1,6 +1,7 @@
 //! Arithmetic and conditions. Rust has no sums of integers and floats, and `/` of integers is not Python's: what a value is
 //! must be known before it is written.
 
+use super::stages::Stage;
 use super::thing::Thing;
 use super::{Translator, Why};
 use crate::model::Value;
@@ -76,6 +77,7 @@ impl Thing {
             Self::Float => Type::Float,
             Self::Text => Type::Text,
             Self::Bool => Type::Bool,
+            Self::Staged(Stage::OneClass, _) => Type::Int,
             _ => Type::Unknown,
         }
     }
@@ -102,6 +104,11 @@ impl Translator<'_> {
                 format!("{} {op} {}", a.operand(), b.operand()),
                 Type::Bool,
             ));
+        }
+        if op == "-"
+            && let Some(seconds) = self.seconds_between(left, right)
+        {
+            return Ok(seconds);
         }
         let (a, b) = (self.typed(left)?, self.typed(right)?);
         if matches!(op, "==" | "!=" | "<" | "<=" | ">" | ">=") {
@@ -145,6 +152,20 @@ impl Translator<'_> {
             )),
             _ => Err(format!("`{op}` is not translated")),
         }
+    }
+
+    /// `b if a else c`.
+    pub(crate) fn choice(&mut self, [test, yes, no]: &[Value; 3]) -> Result<Typed, Why> {
+        let test = self.condition(test)?;
+        let (yes, no) = (self.typed(yes)?, self.typed(no)?);
+        if yes.kind != no.kind {
+            return Err("both values of `a if b else c` are of one type in Rust".to_owned());
+        }
+        let rust = format!(
+            "(if {} {{ {} }} else {{ {} }})",
+            test.rust, yes.rust, no.rust
+        );
+        Ok(Typed::new(rust, yes.kind))
     }
 
     /// A value that is a condition.

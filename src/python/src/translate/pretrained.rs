@@ -4,7 +4,7 @@ use stratoscope_diagnostics::CellSpan;
 
 use super::arguments::without_effect;
 use super::thing::{Encodings, ModelFacts, Thing};
-use super::trainer::heads::head_of;
+use super::trainer::heads::{head_of, one_of_families};
 use super::trainer::part::HeadKind;
 use super::{Translator, Why, text};
 use crate::model::{Call, Keyword, Kind, Value};
@@ -91,6 +91,11 @@ impl Translator<'_> {
                 return self.other_head(head, &checkpoint, call);
             }
         }
+        if head.is_none() && (class == "AutoModel" || class.ends_with("Model")) {
+            return Err(format!(
+                "a model without a head computes the vectors of texts here: `BertForSentenceEmbedding::from_pretrained({checkpoint})?.embed([\"a text\"])?`"
+            ));
+        }
         if head.is_none() && !CLASSIFIERS.contains(&class) {
             return Err(format!(
                 "there is no `{class}` here; there is `BertForSequenceClassification`"
@@ -100,10 +105,7 @@ impl Translator<'_> {
             self.note(call.span, "the checkpoint says which kind of model it is");
         }
         if class.contains("Auto") {
-            self.note(
-                call.span,
-                "the checkpoint must be one of BERT, DistilBERT, RoBERTa, ELECTRA, ModernBERT, MPNet, DeBERTa or ALBERT",
-            );
+            self.note(call.span, one_of_families());
         }
         let given = self.given_to_head(call)?;
         let (labels, outputs) = match &given.num_labels {
@@ -161,8 +163,15 @@ impl Translator<'_> {
         if let Some(labels) = call.keyword("num_labels") {
             head.num_labels = Some(labels.value.clone());
         }
-        if let Some(names) = call.keyword("id2label").or(call.keyword("label2id")) {
-            self.names_of_labels(names, &mut head)?;
+        match (call.keyword("id2label"), call.keyword("label2id")) {
+            (Some(names), same) => {
+                self.names_of_labels(names, &mut head)?;
+                if let Some(same) = same {
+                    self.idle(same.span, "it has the names of `id2label`");
+                }
+            }
+            (None, Some(names)) => self.names_of_labels(names, &mut head)?,
+            (None, None) => {}
         }
         if let Some(problem) = call.keyword("problem_type") {
             self.problem_type(&problem.value, problem.span, &mut head)?;
@@ -184,8 +193,42 @@ impl Translator<'_> {
             _ if head.num_labels.is_some() => {}
             _ => return Err("the names of its labels are not written out".to_owned()),
         }
-        self.idle(names.span, "the labels of the data name the classes");
+        self.note_names_of_labels(names);
         Ok(())
+    }
+
+    /// Where the names of classes come from, and how the names of the cell are given to them.
+    pub(crate) fn note_names_of_labels(&mut self, given: &Keyword) {
+        let Kind::Dict(items) = &given.value.kind else {
+            self.idle(
+                given.span,
+                "the classes have the names that the data gives them, `train.label_names`",
+            );
+            return;
+        };
+        // `{0: "NEG"}` or `{"NEG": 0}`.
+        let mut names: Vec<(i64, &str)> = Vec::new();
+        for (key, value) in items {
+            let pair = match (key.integer(), key.text()) {
+                (Some(at), _) => value.text().map(|name| (at, name)),
+                (_, Some(name)) => value.integer().map(|at| (at, name)),
+                _ => None,
+            };
+            names.extend(pair);
+        }
+        names.sort_unstable();
+        let owned = |name: &str| format!("{}.to_owned()", text::text(name));
+        let list: Vec<String> = names.iter().map(|(_, name)| owned(name)).collect();
+        let source = self.source(given.span).split_whitespace();
+        let source = source.collect::<Vec<&str>>().join(" ");
+        self.note(
+            given.span,
+            format!(
+                "`{source}`: the classes have the names that the data gives them; where these are numbers, `let mut train = train.clone(); \
+                 train.label_names = vec![{}];` names them before the training",
+                list.join(", ")
+            ),
+        );
     }
 
     fn problem_type(&mut self, value: &Value, span: CellSpan, head: &mut Head) -> Result<(), Why> {
@@ -216,7 +259,10 @@ impl Translator<'_> {
         let texts = call
             .argument("text", 0)
             .ok_or("the tokenizer gets no texts")?;
-        if let Some(literal) = texts.text() {
+        let is_asked = |it: &str| self.hub.asked_tokenizers.contains(it);
+        if let Some(literal) = texts.text()
+            && !call.function.name().is_some_and(is_asked)
+        {
             self.note(
                 texts.span,
                 format!(
@@ -235,6 +281,7 @@ impl Translator<'_> {
             texts,
             pair,
             max_length,
+            tokenizer: Some(call.function.clone()),
         })
     }
 

@@ -221,9 +221,42 @@ impl Translator<'_> {
 pub(crate) const MEASURES: &str = "metrics are arguments of `compile!`, such as `metrics = [accuracy()]`, which `evaluate!` measures; \
                         `model.predict(&data)?.assess(&data)?` has accuracy, F1 and every class, with intervals";
 
-/// Why a class of scikit-learn has no counterpart, by its name, and what is there instead.
+/// Why a class or function of scikit-learn has no counterpart, by its path or its name alone, and what is there instead.
 pub(crate) fn of_sklearn(full: &str) -> Option<Why> {
-    Some(match full.rsplit('.').next()? {
+    const OF_TEXTS: [&str; 7] = [
+        "TfidfVectorizer",
+        "CountVectorizer",
+        "HashingVectorizer",
+        "TfidfTransformer",
+        "MultinomialNB",
+        "make_pipeline",
+        "Pipeline",
+    ];
+    const MODELS: [&str; 7] = [
+        "LogisticRegression",
+        "LinearSVC",
+        "SVC",
+        "RandomForestClassifier",
+        "SGDClassifier",
+        "KNeighborsClassifier",
+        "DecisionTreeClassifier",
+    ];
+    // A word of a path is no name: `tree` alone is anything.
+    const FOLDERS_OF_TEXTS: [&str; 2] = ["feature_extraction", "pipeline"];
+    const FOLDERS_OF_MODELS: [&str; 8] = [
+        "linear_model",
+        "svm",
+        "ensemble",
+        "neighbors",
+        "tree",
+        "naive_bayes",
+        "neural_network",
+        "xgboost",
+    ];
+    let last = full.rsplit('.').next()?;
+    let folders = &full[..full.len() - last.len()];
+    let is_under = |words: &[&str]| folders.split('.').any(|it| words.contains(&it));
+    Some(match last {
         "StandardScaler" | "MinMaxScaler" | "RobustScaler" | "Normalizer" => {
             "the numbers of a data set are scaled by hand: `data.map(|mut example| { example.features = \
              example.features.iter().map(|x| (x - 0.5) / 0.3).collect(); example })` with a mean of 0.5 and a deviation of 0.3"
@@ -232,14 +265,43 @@ pub(crate) fn of_sklearn(full: &str) -> Option<Why> {
         "LabelEncoder" | "OneHotEncoder" | "LabelBinarizer" => {
             "classes have the names of their labels, and numbers from 0 in the order of these: `data.label_names`".to_owned()
         }
-        "TfidfVectorizer" | "CountVectorizer" | "make_pipeline" | "Pipeline" | "LogisticRegression" | "LinearSVC" | "SVC"
-        | "MultinomialNB" | "RandomForestClassifier" | "SGDClassifier" | "KNeighborsClassifier" | "DecisionTreeClassifier" => {
-            "scikit-learn's models are not here: texts are classified by `BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?`, rows \
-             of numbers by `Sequential([Dense(2)])?`, and `model.predict(&dev)?.assess(&dev)?` is the report"
-                .to_owned()
-        }
+        _ if OF_TEXTS.contains(&last) || is_under(&FOLDERS_OF_TEXTS) => format!(
+            "there is no `{last}` here: a BERT reads the texts themselves, `BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", data.num_labels())?` \
+             of `Dataset::from_rows(texts, labels)?`, with `compile!` and `fit!`; `model.predict(&dev)?.assess(&dev)?.classes()` is the report of its classes"
+        ),
+        _ if MODELS.contains(&last) || is_under(&FOLDERS_OF_MODELS) => format!(
+            "there is no `{last}` here: a linear model is one layer, `Sequential([Dense(2).activation(\"softmax\").input_shape(4)])?`, and texts are classified by \
+             `BertForSequenceClassification::from_pretrained(\"all-MiniLM-L6-v2\", 2)?`; `model.predict(&dev)?.assess(&dev)?` is the report"
+        ),
         _ => return None,
     })
+}
+
+/// What `fit!` does of a loop that a program distributes.
+pub(crate) const OF_REPLICAS: &str = "`fit!` of a model that is made in the scope runs each step on all replicas and averages the loss over the whole batch: \
+                                     `fit!(model, data, batch_size = 32)?`, whose `batch_size` counts the examples of all replicas";
+
+/// Why a method of a strategy has no counterpart.
+pub(crate) fn of_replicas(object: &Value, method: &str) -> Option<Why> {
+    let is_strategy = object.name().is_some_and(|name| name.contains("strategy"));
+    let is_step = matches!(
+        method,
+        "run" | "reduce" | "experimental_run_v2" | "gather" | "experimental_local_results"
+    );
+    (is_strategy && is_step).then(|| OF_REPLICAS.to_owned())
+}
+
+/// Whether statements are a part of a step that a program distributes by itself.
+pub(crate) fn distributes_a_step(body: &[Statement]) -> bool {
+    let mut found = false;
+    each_value(body, &mut |value| {
+        if let Some(call) = value.call()
+            && let crate::model::Kind::Attribute(object, method) = &call.function.kind
+        {
+            found |= of_replicas(object, method).is_some() || method == "compute_average_loss";
+        }
+    });
+    found
 }
 
 /// Whether scikit-learn has a measure of this name.

@@ -6,6 +6,9 @@ use super::trainer::data::several_files;
 use super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
+/// Names that `load_dataset` has for files, and for several tasks.
+const FORMATS: [&str; 6] = ["csv", "json", "parquet", "arrow", "text", "glue"];
+
 /// A data set that was loaded: its splits, each as Rust, and what they are made by.
 pub(crate) struct Loaded {
     /// What makes all splits at once.
@@ -136,6 +139,9 @@ impl Translator<'_> {
                 format!("Dataset::text({})?", text::text(&file)),
                 vec!["train"],
             ),
+            (other, None) if !is_tensorflow && !FORMATS.contains(&other) => {
+                self.saved_by_python(other, &wanted, call)?
+            }
             (other, _) => {
                 return Err(format!(
                     "the data set `{other}` is not here; saved as a file it is read by `Dataset::csv(\"….csv\")?`, \
@@ -150,6 +156,78 @@ impl Translator<'_> {
             is_tensorflow,
             max_length: None,
         })
+    }
+}
+
+impl Translator<'_> {
+    /// A data set of the hub, which Python writes to a folder: its splits that the cell names.
+    fn saved_by_python(
+        &mut self,
+        name: &str,
+        wanted: &[String],
+        call: &Call,
+    ) -> Result<(String, Vec<&'static str>), Why> {
+        const SPLITS: [&str; 3] = ["train", "validation", "test"];
+        let wanted = wanted
+            .first()
+            .map(|it| it.split('[').next().unwrap_or_default());
+        let folder = name.rsplit('/').next().unwrap_or_default();
+        let is_named = |split: &str| {
+            [format!("[\"{split}\"]"), format!("['{split}']")]
+                .iter()
+                .any(|it| self.text.contains(it))
+        };
+        let splits: Vec<&'static str> = match wanted {
+            Some(wanted) => SPLITS.into_iter().filter(|it| *it == wanted).collect(),
+            None => SPLITS.into_iter().filter(|it| is_named(it)).collect(),
+        };
+        let splits = match (splits.is_empty(), wanted) {
+            (false, _) => splits,
+            (true, Some(wanted)) => {
+                return Err(format!(
+                    "the split `{wanted}` is none of train, validation and test"
+                ));
+            }
+            (true, None) => vec!["train", "test"],
+        };
+        let path = |split: &str| text::text(&format!("{folder}/{split}"));
+        let first = splits[0];
+        let rust = match splits.as_slice() {
+            [one] => format!("Dataset::arrow({})?", path(one)),
+            several => {
+                let mut lines = vec![format!(
+                    "    let {first} = Dataset::arrow({})?;",
+                    path(first)
+                )];
+                for split in &several[1..] {
+                    lines.push(format!(
+                        "    let {split} = Dataset::arrow({})?.with_labels_of(&{first})?;",
+                        path(split)
+                    ));
+                }
+                format!("{{\n{}\n    ({})\n}}", lines.join("\n"), several.join(", "))
+            }
+        };
+        let given: Vec<&str> = call
+            .arguments
+            .iter()
+            .map(|it| self.source(it.span))
+            .collect();
+        let saved = match (splits.as_slice(), wanted) {
+            ([one], Some(_)) => format!(
+                "load_dataset({}, split=\"{one}\").save_to_disk(\"{folder}/{one}\")",
+                given.join(", ")
+            ),
+            _ => format!(
+                "load_dataset({}).save_to_disk(\"{folder}\")",
+                given.join(", ")
+            ),
+        };
+        let note = format!(
+            "nothing is downloaded: the folder `{folder}` is one that Python writes, `from datasets import load_dataset; {saved}`"
+        );
+        self.note(call.span, note);
+        Ok((rust, splits))
     }
 }
 

@@ -5,6 +5,7 @@ use stratoscope_diagnostics::CellSpan;
 use super::distribution::Mesh;
 use super::layer::Layer;
 use super::pretrained::Head;
+use super::stages::Stage;
 use super::tape::Tape;
 use super::trainer::part::Part;
 use crate::model::{Call, Value};
@@ -72,6 +73,10 @@ pub(crate) enum Thing {
     Float,
     /// A text.
     Text,
+    /// A part of what a model predicts, and the predictions, as Rust.
+    Staged(Stage, String),
+    /// A moment of a clock.
+    Clock,
     /// A condition.
     Bool,
     /// A list of texts.
@@ -189,6 +194,8 @@ pub(crate) struct Encodings {
     pub pair: Option<String>,
     /// The greatest length in tokens.
     pub max_length: Option<String>,
+    /// The tokenizer.
+    pub tokenizer: Option<Value>,
 }
 
 /// A data set and what it sets in `fit!`.
@@ -257,6 +264,8 @@ impl Thing {
             Self::Report | Self::Assessment => "a table",
             Self::Int(_) | Self::Float => "a number",
             Self::Text => "a text",
+            Self::Staged(..) => "predictions",
+            Self::Clock => "a time",
             Self::Bool => "a condition",
             Self::Texts | Self::List | Self::Floats(_) | Self::Epochs(_) => "a list",
             Self::Figure => "a figure",

@@ -1,6 +1,6 @@
 //! Values that any program has: numbers, texts, lists, names, and what `print` prints.
 
-use super::literal::{form, kind_of_literal, percent, rows, type_of};
+use super::literal::{form, kind_of_literal, percent, rows, type_of, whole};
 use super::number::{Type, Typed};
 use super::text;
 use super::thing::Thing;
@@ -21,6 +21,12 @@ impl Translator<'_> {
         if let Some(why) = self.share_by_hand(value) {
             return Err(why);
         }
+        if let Some(part) = self.prediction(value) {
+            return part;
+        }
+        if let Some(of_tokenizer) = self.of_tokenizer(value) {
+            return of_tokenizer;
+        }
         if let Kind::Call(_) = value.kind
             && let Some(found) = self.typed_of_floats(value)?
         {
@@ -29,17 +35,7 @@ impl Translator<'_> {
         match &value.kind {
             Kind::None => Err("`None` has no counterpart in this place".to_owned()),
             Kind::Bool(it) => Ok(Typed::new(it.to_string(), Type::Bool)),
-            Kind::Int(number) => match number.replace('_', "").parse::<i64>() {
-                Ok(_) => Ok(Typed::new(number.clone(), Type::Int)),
-                Err(_)
-                    if number.starts_with("0x")
-                        || number.starts_with("0b")
-                        || number.starts_with("0o") =>
-                {
-                    Ok(Typed::new(number.clone(), Type::Int))
-                }
-                Err(_) => Err("the number is larger than Rust's integers".to_owned()),
-            },
+            Kind::Int(number) => whole(number),
             Kind::Float(number) => Ok(Typed::new(number.clone(), Type::Float)),
             Kind::Text(it) => Ok(Typed::new(text::text(it), Type::Text)),
             Kind::Format(pieces) => {
@@ -88,6 +84,7 @@ impl Translator<'_> {
             Kind::Dict(_) => Err("a dictionary has no counterpart in this place".to_owned()),
             Kind::Comprehension(_) => Err(self.made_by_a_loop(value, "a list made by a loop")),
             Kind::Lambda(..) => Err("the types of a lambda's values are not known".to_owned()),
+            Kind::Choice(parts) => self.choice(parts),
             Kind::Other(what) => Err(self.made_by_a_loop(value, what)),
         }
     }
@@ -187,8 +184,13 @@ impl Translator<'_> {
     fn attribute(&mut self, object: &Value, name: &str) -> Result<Typed, Why> {
         let thing = object.name().and_then(|it| self.things.get(it)).cloned();
         match (thing, name) {
-            (Some(Thing::Strategy), "num_replicas_in_sync") => {
+            (thing @ (Some(Thing::Strategy) | None), "num_replicas_in_sync")
+                if thing.is_some() || object.name().is_some_and(|it| it.contains("strategy")) =>
+            {
                 let strategy = self.value(object)?;
+                if let Some(name) = object.name().filter(|_| thing.is_none()) {
+                    self.free(name, "a strategy, such as `MirroredStrategy::logical(2)?`")?;
+                }
                 Ok(Typed::new(
                     format!("{strategy}.replicas().len()"),
                     Type::Int,
@@ -226,6 +228,7 @@ impl Translator<'_> {
                 };
                 Ok(Typed::new(rust, Type::Int))
             }
+            (_, [of]) if !is_own && let Some(number) = self.number_asked_for(name, of) => number,
             ("int", [of]) if !is_own => {
                 let of = self.typed(of)?;
                 match of.kind {

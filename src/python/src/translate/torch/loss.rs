@@ -209,7 +209,7 @@ impl Translator<'_> {
         facts: Option<ModelFacts>,
         body: &[Statement],
     ) {
-        let mut applied = None;
+        let (mut applied, mut at) = (None, None);
         if let Some(input) = input {
             let made = input.name().and_then(|name| assigned(body, name));
             for value in [Some(input), made].into_iter().flatten() {
@@ -220,6 +220,8 @@ impl Translator<'_> {
                     });
                     if let Some(name @ ("softmax" | "sigmoid")) = last {
                         applied = Some(name.to_owned());
+                        let of = inner.call().and_then(|it| it.arguments.first());
+                        at = Some((inner.span, of.map(|it| it.span)));
                     }
                 });
             }
@@ -228,8 +230,34 @@ impl Translator<'_> {
             return;
         };
         facts.activation = applied.or(facts.activation);
-        let found = rules::loss_and_head(loss, &facts);
-        found.into_iter().for_each(|it| self.find(it));
+        let name = facts.activation.clone().unwrap_or_default();
+        let in_network = self
+            .hub
+            .activations
+            .iter()
+            .rev()
+            .find(|(known, ..)| *known == name);
+        let at = at.or(in_network.map(|(_, span, of)| (*span, *of)));
+        let applied = at.map(|(span, of)| trainer_rules::Applied {
+            span,
+            written: self
+                .source(span)
+                .split('(')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            of: of.map(|it| self.source(it).to_owned()),
+        });
+        let called = self
+            .source(loss.span)
+            .split('(')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        for mut found in rules::loss_and_head(loss, &facts) {
+            trainer_rules::in_words_of_torch(&mut found, loss, &called, &name, applied.as_ref());
+            self.find(found);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod training;
 
 use super::arguments::see_whole;
 use super::call::Made;
+use super::devices::ON_DEFAULT;
 use super::thing::Thing;
 use super::trainer::part::Part;
 use super::{Translator, Why};
@@ -32,10 +33,7 @@ impl Translator<'_> {
             "torch.utils.data.DataLoader" => self.loader(call),
             "torch.device" => {
                 see_whole(value);
-                self.idle(
-                    call.span,
-                    "models are on the default device, or where their strategy places them",
-                );
+                self.idle(call.span, ON_DEFAULT);
                 nothing("a device")
             }
             "torch.tensor" | "torch.as_tensor" | "torch.from_numpy" => {
@@ -158,6 +156,14 @@ impl Translator<'_> {
         call: &Call,
     ) -> Option<Result<Made, Why>> {
         match (part, method) {
+            (Part::Nothing("a progress bar"), _) => {
+                call.see_all();
+                self.idle(
+                    call.span,
+                    "`fit!` shows its progress, and `track` in a loop",
+                );
+                Some(Ok((String::new(), Thing::Folded)))
+            }
             (Part::Optimizer(_), "zero_grad") => {
                 call.see_all();
                 self.idle(call.span, "`fit!` begins each step with new gradients");

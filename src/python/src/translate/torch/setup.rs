@@ -3,6 +3,7 @@
 use stratoscope_diagnostics::CellSpan;
 
 use super::super::arguments::see_whole;
+use super::super::devices::ON_DEFAULT;
 use super::super::thing::Thing;
 use super::super::trainer::part::Part;
 use super::super::{Translator, Why};
@@ -103,10 +104,7 @@ impl Translator<'_> {
         span: CellSpan,
     ) -> Option<Result<(), Why>> {
         if let Some(full) = self.names.full(&call.function) {
-            if full == "torch.manual_seed"
-                || full == "transformers.set_seed"
-                || full == "random.seed"
-            {
+            if full == "torch.manual_seed" || full == "transformers.set_seed" {
                 let seed = call.argument("seed", 0).cloned()?;
                 return Some(self.value(&seed).map(|seed| {
                     let text = format!("`seed = {seed}` of `fit!`: the numbers are not PyTorch's");
@@ -136,8 +134,9 @@ impl Translator<'_> {
             None => object.name().is_some_and(|name| name.contains("model")),
         };
         let why = match method.as_str() {
-            "to" | "cuda" | "cpu" => {
-                "models are on the default device, or where their strategy places them"
+            "to" | "cuda" | "cpu" | "half" | "bfloat16" if is_model => {
+                self.unmoved(value);
+                return Some(Ok(()));
             }
             "train" | "eval" if call.arguments.is_empty() => {
                 "`fit!` trains with dropout, `evaluate!` and `predict` without"
@@ -177,12 +176,7 @@ impl Translator<'_> {
         let source = self.source(value.span).to_owned();
         if source.contains("is_available()") || name == "device" && value.text().is_some() {
             see_whole(value);
-            return Some(self.nothing(
-                name,
-                "a device",
-                span,
-                "models are on the default device, or where their strategy places them",
-            ));
+            return Some(self.nothing(name, "a device", span, ON_DEFAULT));
         }
         if matches!(name, "no_decay") && value.elements().is_some() {
             let names: Vec<&str> = value
@@ -218,7 +212,8 @@ impl Translator<'_> {
         });
         if is_bar {
             see_whole(value);
-            let why = "`fit!` shows its progress";
+            self.hub.bars.insert(name.to_owned(), value.clone());
+            let why = "`fit!` shows its progress, and `track` in a loop";
             return Some(self.nothing(name, "a progress bar", span, why));
         }
         None
@@ -240,6 +235,7 @@ impl Translator<'_> {
             .method("to")
             .or(value.method("cuda"))
             .or(value.method("half"))
+            .or(value.method("eval"))
         {
             Some((object, _)) => Some(object),
             None if wraps => value.call().and_then(|call| call.arguments.first()),
@@ -248,21 +244,21 @@ impl Translator<'_> {
         if let Some(inner) = inner
             && inner.name() == Some(name)
         {
-            see_whole(value);
-            let why = match wraps {
-                true => "replicas are those of a strategy; nothing is compiled",
-                false => "models are on the default device, or where their strategy places them",
-            };
-            self.idle(span, why);
+            if wraps {
+                see_whole(value);
+                self.idle(
+                    span,
+                    "replicas are those of a strategy; nothing is compiled",
+                );
+            } else {
+                self.unmoved(value);
+            }
             return Some(Ok(()));
         }
         if let (Some(inner), Some(call)) = (inner, inner.and_then(Value::call)) {
-            // `model = Auto….from_pretrained(…).to(device)`.
-            if self.names.full(&call.function).is_some() {
-                self.idle(
-                    span,
-                    "models are on the default device, or where their strategy places them",
-                );
+            // `model = Auto….from_pretrained(…).to(device)`, `model = Net().to(device)`.
+            if self.names.full(&call.function).is_some() || call.function.name().is_some() {
+                self.unmoved(value);
                 return Some(self.assign(
                     &Value {
                         span: value.span,

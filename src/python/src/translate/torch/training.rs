@@ -122,6 +122,12 @@ impl Translator<'_> {
         self.skip_comments(span.end);
         let data = self.named_data(data, "train_data", span);
         let schedule = self.schedule_of_loop(step.schedule, step.optimizer);
+        if data.batch.is_none() {
+            self.note(
+                loader.span,
+                "the size of its batches is set in another cell: `batch_size` of `fit!` is 32 unless it is written",
+            );
+        }
         let batch = data.batch.clone().unwrap_or_else(|| "32".to_owned());
         let run = (
             epochs.as_deref().unwrap_or("1"),

@@ -178,9 +178,12 @@ impl Translator<'_> {
                 let steps = as_float(steps);
                 self.note(
                     span,
-                    "a warm-up with more steps than the run is refused here (SC0103); the Trainer ends such a run on the way up",
+                    "a warm-up with more steps than the run ends with the run here; the Trainer ends such a run on the way up",
                 );
-                Ok(format!("warmup_linear({rate}, {steps} / {} as f64)", total))
+                Ok(format!(
+                    "warmup_linear({rate}, ({steps} / {} as f64).min(1.0))",
+                    total
+                ))
             }
             ("constant", _) => Ok(rate.clone()),
             ("constant_with_warmup", _) => {

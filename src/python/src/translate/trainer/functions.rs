@@ -108,7 +108,11 @@ impl Translator<'_> {
     pub(crate) fn class_of_hub(&mut self, it: &Class, span: CellSpan) -> Option<Result<(), Why>> {
         let is_data = it.bases.iter().any(|base| {
             let full = self.names.full(base).unwrap_or_default();
-            full == "torch.utils.data.Dataset" || full == "torch.utils.data.dataset.Dataset"
+            // The name without its import.
+            let is_bare = base.name() == Some("Dataset") && full == "datasets.Dataset";
+            is_bare
+                || full == "torch.utils.data.Dataset"
+                || full == "torch.utils.data.dataset.Dataset"
         });
         if !is_data {
             return None;

@@ -9,20 +9,30 @@ use super::part::{HeadKind, Part};
 use crate::model::{Call, Kind, Value};
 use crate::trainer_rules;
 
-/// The families whose classes are known.
-const FAMILIES: &[&str] = &[
-    "AutoModel",
-    "Bert",
-    "DistilBert",
-    "Roberta",
-    "XLMRoberta",
-    "Camembert",
-    "Electra",
-    "ModernBert",
-    "MPNet",
-    "DebertaV2",
-    "Albert",
+/// The families of checkpoints that are read here: the beginning of their classes in transformers, and their names. The list of
+/// docs/checkpoints.md.
+const FAMILIES: &[(&str, &str)] = &[
+    ("Bert", "BERT"),
+    ("DistilBert", "DistilBERT"),
+    ("Roberta", "RoBERTa"),
+    ("XLMRoberta", "XLM-RoBERTa"),
+    ("Camembert", "CamemBERT"),
+    ("Electra", "ELECTRA"),
+    ("ModernBert", "ModernBERT"),
+    ("MPNet", "MPNet"),
+    ("DebertaV2", "DeBERTa-v2 and -v3"),
+    ("Albert", "ALBERT"),
 ];
+
+/// What a checkpoint of an `Auto…` class must be.
+pub(crate) fn one_of_families() -> String {
+    let mut names: Vec<&str> = FAMILIES.iter().map(|(_, name)| *name).collect();
+    let last = names.pop().unwrap_or_default();
+    format!(
+        "the checkpoint must be one of {} or {last}",
+        names.join(", ")
+    )
+}
 
 /// The heads by the end of their classes' names.
 const HEADS: &[(&str, HeadKind)] = &[
@@ -72,7 +82,8 @@ const COLLATORS: &[(&str, &[HeadKind])] = &[
 pub(crate) fn head_of(class: &str) -> Option<HeadKind> {
     let (end, head) = HEADS.iter().find(|(end, _)| class.ends_with(end))?;
     let family = class.strip_suffix(end)?;
-    FAMILIES.contains(&family).then_some(*head)
+    let is_known = family == "AutoModel" || FAMILIES.iter().any(|(start, _)| *start == family);
+    is_known.then_some(*head)
 }
 
 /// Whether a class is a collator.
@@ -112,7 +123,7 @@ impl Translator<'_> {
         };
         for name in ["id2label", "label2id"] {
             if let Some(given) = call.keyword(name) {
-                self.idle(given.span, "the labels of the data name the classes");
+                self.note_names_of_labels(&given.clone());
             }
         }
         let outputs = labels.as_ref().and_then(|it| self.integer(it));

@@ -22,7 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use stratoscope_diagnostics::CellSpan;
 
 use super::call::Made;
+use super::devices::Asks;
 use super::thing::Thing;
+use super::tokens::asked_tokenizers;
 use super::{Translator, Why};
 use crate::model::{Call, Kind, Statement, Value, each_value};
 use crate::names::Names;
@@ -47,6 +49,20 @@ pub(crate) struct Hub {
     pub schedule_uses: BTreeMap<String, usize>,
     /// Names that count the steps of the run.
     pub steps: BTreeSet<String>,
+    /// Tokenizers whose tokens are asked for.
+    pub asked_tokenizers: BTreeSet<String>,
+    /// Those of them that are variables of the cell.
+    pub tokenizers: BTreeSet<String>,
+    /// Functions that count parameters.
+    pub counting_functions: BTreeSet<String>,
+    /// Softmax and sigmoid of PyTorch in the cell: their names, where they stand, what they get.
+    pub activations: Vec<(String, CellSpan, Option<CellSpan>)>,
+    /// Progress bars by their names.
+    pub bars: BTreeMap<String, Value>,
+    /// Functions that only set seeds, and their defaults.
+    pub seed_functions: BTreeMap<String, Option<Value>>,
+    /// Names of what was asked for: devices, memory, versions.
+    pub asked: BTreeMap<String, Asks>,
     /// Parts that no `compile!` or `fit!` of the cell has, by their first bytes, and why.
     pub unused: BTreeMap<usize, (CellSpan, String)>,
     /// Metrics that were loaded, and that no `compile!` has yet.
@@ -56,7 +72,10 @@ pub(crate) struct Hub {
 impl Hub {
     /// Reads a cell.
     pub fn of(statements: &[Statement], names: &Names) -> Self {
-        let mut hub = Self::default();
+        let mut hub = Self {
+            asked_tokenizers: asked_tokenizers(statements),
+            ..Self::default()
+        };
         each_value(statements, &mut |value| {
             let Some(call) = value.call() else {
                 return;
@@ -87,6 +106,13 @@ impl Hub {
                 hub.policy = Some((policy, call.span));
             }
             let path = call.function.path().unwrap_or_default();
+            let last = path.last().map(|it| it.to_lowercase()).unwrap_or_default();
+            if full.starts_with("torch.") && matches!(last.as_str(), "softmax" | "sigmoid") {
+                let is_function = !full.starts_with("torch.nn.S");
+                let of = call.arguments.first().filter(|_| is_function);
+                hub.activations
+                    .push((last, call.span, of.map(|it| it.span)));
+            }
             if full.contains("schedule") || path.last() == Some(&"tqdm") {
                 value.visit(&mut |inner| {
                     if let Some(name) = inner.name() {
@@ -227,6 +253,9 @@ impl Translator<'_> {
         {
             return Some(self.peft_model(name, call, span));
         }
+        if let Some(done) = self.assign_tokenizer(name, value, span) {
+            return Some(done);
+        }
         self.assign_of_torch(name, value, span)
     }
 
@@ -237,6 +266,17 @@ impl Translator<'_> {
         call: &Call,
         span: CellSpan,
     ) -> Option<Result<(), Why>> {
+        if let Some(done) = self.seeded_by_function(call, span) {
+            return Some(done);
+        }
+        if let Kind::Attribute(_, method) = &call.function.kind
+            && method == "push_to_hub"
+        {
+            return Some(Err(
+                "nothing is uploaded: `save_pretrained` writes the files that the hub takes, and the program `hf upload` sends the folder"
+                    .to_owned(),
+            ));
+        }
         if let Some(made) = self.made_by_part(call) {
             return Some(made.map(|(rust, _)| match rust.is_empty() {
                 true => (),
@@ -251,7 +291,13 @@ impl Translator<'_> {
                     None => name.contains("tokenizer"),
                     _ => false,
                 });
-            if is_tokenizer {
+            if is_tokenizer
+                && self
+                    .hub
+                    .asked_tokenizers
+                    .iter()
+                    .all(|it| object.name() != Some(it))
+            {
                 call.see_all();
                 self.idle(span, "a model brings the tokenizer of its checkpoint, and `save_pretrained` writes it too");
                 return Some(Ok(()));
@@ -260,12 +306,6 @@ impl Translator<'_> {
                 return Some(self.model_name(object).map(|model| {
                     self.push(format!("println!(\"{{}}\", {model}.summary());"), span)
                 }));
-            }
-            if method == "push_to_hub" {
-                return Some(Err(
-                    "nothing is uploaded; `save_pretrained` writes the files that the hub takes"
-                        .to_owned(),
-                ));
             }
             if method == "merge_and_unload" {
                 return Some(

@@ -360,8 +360,14 @@ impl Translator<'_> {
             (true, Some(at)) => {
                 let save = settings.word(&["save_strategy"]);
                 let (save, place) = save.unwrap_or(("steps".to_owned(), settings.span));
-                if save != "best" && Some(save) != strategy {
-                    let found = trainer_rules::strategies_differ(place, at);
+                if save != "best" && Some(&save) != strategy.as_ref() {
+                    let evaluates = settings.word(&["eval_strategy", "evaluation_strategy"]);
+                    let evaluates = evaluates.unwrap_or(("epoch".to_owned(), settings.span));
+                    let found = trainer_rules::strategies_differ(
+                        (&save, place),
+                        (&evaluates.0, evaluates.1),
+                        at,
+                    );
                     self.find(found);
                 }
             }

@@ -388,8 +388,10 @@ impl Translator<'_> {
                     keyword,
                     "the precision is set before the model is made: `set_global_policy(\"mixed_float16\")?`".to_owned(),
                 ),
-                "evaluation_steps" | "save_best_model" | "show_progress_bar" | "use_amp" | "checkpoint_save_total_limit" => {
-                    self.idle(keyword.span, "`fit!` shows its progress, and validates after each epoch");
+                "show_progress_bar" => self.idle(keyword.span, "`fit!` shows its progress"),
+                "use_amp" => self.idle(keyword.span, "it is the default"),
+                "evaluation_steps" | "save_best_model" | "checkpoint_save_total_limit" => {
+                    self.idle(keyword.span, "`fit!` validates after each epoch, and keeps its last three checkpoints");
                 }
                 name if OF_FIT.contains(&name) => {}
                 _ => self.leave_argument(keyword, "`model.fit` of sentence-transformers has no such argument".to_owned()),

@@ -5,16 +5,25 @@ use super::super::thing::{ModelFacts, Thing};
 use super::super::{Translator, Why, text};
 use crate::model::{Call, Kind, Value};
 
-/// Arguments of `encode` that change no vector here.
-const PLAIN: &[&str] = &[
-    "batch_size",
-    "show_progress_bar",
-    "convert_to_tensor",
-    "convert_to_numpy",
-    "device",
-    "normalize_embeddings",
-    "output_value",
+/// Arguments of `encode` that change no vector here, and why.
+const PLAIN: &[(&str, &str)] = &[
+    ("batch_size", "`embed` chooses its batches"),
+    ("show_progress_bar", "`embed` shows no progress"),
+    (
+        "convert_to_tensor",
+        "the vectors are lists of numbers, `embeddings.vectors`",
+    ),
+    (
+        "convert_to_numpy",
+        "the vectors are lists of numbers, `embeddings.vectors`",
+    ),
+    ("device", "the model is on the default device"),
+    ("normalize_embeddings", "the vectors have length 1"),
+    ("output_value", "a vector for each text is the default"),
 ];
+
+/// A part of a set of vectors: the set as Rust, and the rows that are wanted of it.
+type Rows = (String, Option<String>);
 
 impl Translator<'_> {
     /// `SentenceTransformer("all-MiniLM-L6-v2")`, `util.cos_sim(a, b)`. `None`: something else.
@@ -28,6 +37,15 @@ impl Translator<'_> {
             "sentence_transformers.util.cos_sim" | "sentence_transformers.util.pytorch_cos_sim" => {
                 self.similarity(call)
             }
+            "sentence_transformers.util.dot_score" => {
+                self.note(call.span, "vectors have length 1, so the product of two is their cosine");
+                self.similarity(call)
+            }
+            "sentence_transformers.util.semantic_search" => self.search(call),
+            _ if full.starts_with("sentence_transformers.util.") => Err(
+                "of these functions `similarity` and `nearest` are here: `embeddings.nearest(&embeddings, 3)?` finds the most similar texts of each"
+                    .to_owned(),
+            ),
             _ if full.ends_with("Loss") => {
                 let class = full.rsplit('.').next().unwrap_or_default();
                 self.sentence_loss(class, call)
@@ -79,12 +97,26 @@ impl Translator<'_> {
         let is_model = matches!(
             object.name().and_then(|name| self.things.get(name)),
             Some(Thing::Model(_))
-        );
+        ) || self.is_encoder_of_notebook(object);
         match method {
             "encode" if is_model => Some(self.encoded_texts(object, call)),
             "similarity" if is_model => Some(self.similarity(call)),
             "fit" if is_model && has_objectives(call) => Some(self.fit_of_sentences(object, call)),
             _ => None,
+        }
+    }
+
+    /// A model of another cell, by its type or its usual name.
+    fn is_encoder_of_notebook(&self, object: &Value) -> bool {
+        let Some(name) = object
+            .name()
+            .filter(|name| !self.things.contains_key(*name))
+        else {
+            return false;
+        };
+        match self.known.variables.get(name) {
+            Some(kind) => kind.contains("SentenceEncoder"),
+            None => matches!(name, "model" | "encoder" | "embedder" | "sbert"),
         }
     }
 
@@ -98,24 +130,95 @@ impl Translator<'_> {
             false => texts.trim_start_matches("vec!").to_owned(),
         };
         for keyword in call.unseen_keywords() {
-            if PLAIN.contains(&keyword.name.as_str()) {
-                self.idle(
-                    keyword.span,
-                    "the vectors have length 1, and `embed` chooses its batches",
-                );
+            if let Some((_, why)) = PLAIN.iter().find(|(name, _)| *name == keyword.name) {
+                self.idle(keyword.span, *why);
                 call.keyword(&keyword.name);
             }
         }
         Ok((format!("{rust}.embed({texts})?"), Thing::Value))
     }
 
+    /// `util.cos_sim(a, b)`, also of parts: `util.cos_sim(a[0], b[1:])` is a part of the whole table.
     fn similarity(&mut self, call: &Call) -> Result<Made, Why> {
         let [a, b] = call.arguments.as_slice() else {
             return Err("it gets no two sets of vectors".to_owned());
         };
         call.see_all();
-        let (a, b) = (self.value(a)?, self.value(b)?);
-        Ok((format!("{a}.similarity(&{b})?"), Thing::Value))
+        let ((a, rows), (b, columns)) = (self.vectors(a)?, self.vectors(b)?);
+        let mut rust = format!("{a}.similarity(&{b})?");
+        match (rows, columns) {
+            (None, None) => {}
+            (Some(rows), None) => rust += &format!("[{rows}].to_vec()"),
+            (rows, Some(columns)) => {
+                let rows = rows.map_or(String::new(), |rows| format!("[{rows}]"));
+                rust += &format!(
+                    "{rows}.iter().map(|row| row[{columns}].to_vec()).collect::<Vec<_>>()"
+                );
+            }
+        }
+        Ok((rust, Thing::Value))
+    }
+
+    /// `util.semantic_search(queries, corpus, top_k=2)`.
+    fn search(&mut self, call: &Call) -> Result<Made, Why> {
+        let queries = call
+            .argument("query_embeddings", 0)
+            .ok_or("it gets no queries")?;
+        let corpus = call
+            .argument("corpus_embeddings", 1)
+            .ok_or("it gets no vectors to search")?;
+        let count = match call.argument("top_k", 4) {
+            Some(count) => self.value(count)?,
+            // The default of sentence-transformers.
+            None => "10".to_owned(),
+        };
+        let ((queries, rows), (corpus, part)) = (self.vectors(queries)?, self.vectors(corpus)?);
+        if part.is_some() {
+            return Err(
+                "`nearest` searches all vectors of a set; `embed` the texts that are wanted"
+                    .to_owned(),
+            );
+        }
+        for keyword in call.unseen_keywords().cloned().collect::<Vec<_>>() {
+            match keyword.name.as_str() {
+                "score_function" => {
+                    self.leave_argument(&keyword, "`nearest` compares cosines".to_owned())
+                }
+                _ => self.idle(keyword.span, "all vectors are compared at once"),
+            }
+        }
+        call.see_all();
+        let rows = rows.map_or(String::new(), |rows| format!("[{rows}].to_vec()"));
+        self.note(
+            call.span,
+            "each of the nearest texts has `text`, `index` and `similarity`",
+        );
+        Ok((
+            format!("{corpus}.nearest(&{queries}, {count})?{rows}"),
+            Thing::Value,
+        ))
+    }
+
+    /// A set of vectors, or a part of one by an index: `embeddings[0]`, `embeddings[1:]`.
+    fn vectors(&mut self, value: &Value) -> Result<Rows, Why> {
+        let Kind::Index(object, index) = &value.kind else {
+            return Ok((self.value(value)?, None));
+        };
+        let bound = |it: &Option<Box<Value>>| match it {
+            None => Some(String::new()),
+            Some(it) => it.integer().filter(|it| *it >= 0).map(|it| it.to_string()),
+        };
+        let rows = match (&index.kind, index.integer()) {
+            (Kind::Slice(start, end), _) => bound(start)
+                .zip(bound(end))
+                .map(|(a, b)| format!("{a}..{b}")),
+            (_, Some(at @ 0..)) => Some(format!("{at}..{}", at + 1)),
+            _ => None,
+        };
+        let rows = rows.ok_or(
+            "a part of vectors is named by whole numbers: `embeddings.similarity(&embeddings)?[0][1..].to_vec()`",
+        )?;
+        Ok((self.value(object)?, Some(rows)))
     }
 }
 
