@@ -78,7 +78,7 @@ impl Kind {
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines().next()?;
         if let Some(line) = lines().find(|line| is_output(line)) {
-            let last = lines().last().unwrap_or(line);
+            let last = lines().next_back().unwrap_or(line);
             return Some(match card(first) {
                 Some(code) => Self::Card(code),
                 None => Self::Output(last.to_owned()),

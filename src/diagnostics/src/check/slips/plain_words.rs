@@ -200,9 +200,7 @@ fn mark_in_a_closure(slip: &Slip) -> Option<Answer> {
         is_here.then(|| (value, place(&collect.method), types, place(it)))
     });
     const RESULT: &str = "::<Result<Vec<_>, Box<dyn std::error::Error>>>";
-    let Some((value, name, types, whole)) = of_list else {
-        return None;
-    };
+    let (value, name, types, whole) = of_list?;
     let end = types.map_or(name.end, |it| it.end);
     let is_tried = slip.cell.text()[whole.end..].starts_with('?');
     let mut edits = vec![
