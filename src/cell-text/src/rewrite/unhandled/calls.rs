@@ -65,6 +65,7 @@ pub const METHODS: &[&str] = &[
     "finish",
     "fit",
     "for_each_replica",
+    "for_each_row",
     "fork",
     "forked",
     "freeze",
