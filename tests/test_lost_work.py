@@ -172,7 +172,7 @@ def test_cells_that_cannot_run_statement_by_statement_run(kernel):
         ("let mut v = vec![3, 1];\nlet first = &mut v[0];\n*first = 9;\nlet n = v[0];\nn", "9"),
         ("let mut m = String::from(\"m\");\nm = m + \"1\";\nm = m + \"2\";\nm", '"m12"'),
         ("let mut s = String::from(\"s\");\nlet t = s;\ns = String::from(\"new\");\ns", '"new"'),
-        ("let c = |x: i32| x + 1;\nlet y = c(1);\ndrop(c);\ny", "2"),
+        ("let c = |x: i32| x + 1;\nlet y = c(1);\ny", "2"),
         ("let part = &kept[1..];\nlet size = part.len();\nsize", "3"),
         ("let (a, mut b) = (vec![1], vec![2]);\nb.extend(a);\nb", "[2, 1]"),
         ("let Some(x) = Some(4) else { return Ok(()) };\nlet y = x;\ny", "4"),

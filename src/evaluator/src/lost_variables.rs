@@ -77,6 +77,11 @@ impl LostVariables {
         self.0.clear();
     }
 
+    /// Whether rustc's error is about a variable that was lost, also when it has been explained.
+    pub fn knows(&self, found: &Diagnostic) -> bool {
+        unknown_name(found).is_some_and(|name| self.0.contains_key(name))
+    }
+
     /// Adds to rustc's error about a name that is not there what is known of it.
     pub fn explain(&self, mut found: Diagnostic) -> Diagnostic {
         let known =

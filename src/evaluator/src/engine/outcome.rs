@@ -124,9 +124,11 @@ impl Engine {
         for found in found {
             let is_variable = |name: &str| known.variables.contains_key(name);
             let replaced = self.replaced_variables.explain(&found, cell);
+            // Where it went says more than where this cell binds it.
+            let is_lost = variables.missing.knows(&found);
             let ours = match &replaced {
-                None => check::in_our_words(cell, &found, &known),
-                Some(_) => None,
+                None if !is_lost => check::in_our_words(cell, &found, &known),
+                _ => None,
             };
             let hides = || match &ours {
                 None => hides_a_function(&found, code, is_variable),
